@@ -24,9 +24,7 @@ class Agent(Protocol):
     @property
     def description(self) -> str: ...
 
-    async def attempt(
-        self, assignment: Assignment, journal: Journal, on_event: OnEvent
-    ) -> Outcome:
+    async def attempt(self, assignment: Assignment, journal: Journal, on_event: OnEvent) -> Outcome:
         """Do one attempt.
 
         Args:

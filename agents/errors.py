@@ -1,24 +1,26 @@
 """Errors of the agents package.
 
-    AgentError
-    ├── ModelError                  a model call did not yield a usable reply
-    │   ├── ModelUnavailable        429, 5xx, network, time-out (retryable)
-    │   ├── BrokenStream            a stream ended without its end (retryable)
-    │   ├── EmptyReply              a success without content (retryable)
-    │   ├── ContextOverflow         the prompt is too long for the model
-    │   ├── ModelRefused            any other 4xx: key, name, parameters
-    │   └── ModelLocked             real model calls are switched off
-    ├── UnsupportedMedia            a part that the model does not take
-    ├── InvalidOutput               the final answer does not fit its type
-    ├── ToolDefinitionError         a tool cannot be described or registered
-    ├── ToolDenied                  a tool refuses: say why, do not retry
-    └── Halt                        the gate said stop (control flow)
-        ├── Fenced                  another attempt owns the subtask
-        ├── Cancelled               the run or the subtask is cancelled
-        └── OverBudget              the reservation was refused
+AgentError
+├── ModelError                  a model call did not yield a usable reply
+│   ├── ModelUnavailable        429, 5xx, network, time-out (retryable)
+│   ├── BrokenStream            a stream ended without its end (retryable)
+│   ├── EmptyReply              a success without content (retryable)
+│   ├── ContextOverflow         the prompt is too long for the model
+│   ├── ModelRefused            any other 4xx: key, name, parameters
+│   └── ModelLocked             real model calls are switched off
+├── UnsupportedMedia            a part that the model does not take
+├── InvalidOutput               the final answer does not fit its type
+├── ToolDefinitionError         a tool cannot be described or registered
+├── ToolDenied                  a tool refuses: say why, do not retry
+└── Halt                        the gate said stop (control flow)
+    ├── Fenced                  another attempt owns the subtask
+    ├── Cancelled               the run or the subtask is cancelled
+    └── OverBudget              the reservation was refused
 """
 
 from __future__ import annotations
+
+from agents.usage import Usage
 
 
 class AgentError(Exception):
@@ -32,13 +34,19 @@ class AgentError(Exception):
 
 
 class ModelError(AgentError):
-    """The model gave no usable reply."""
+    """The model gave no usable reply.
+
+    Attributes:
+        status: HTTP status, where there was one.
+        usage: What the failed calls did cost; a call that was paid for counts.
+    """
 
     error_class = "model_error"
 
     def __init__(self, message: str = "", *, status: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.usage = Usage()
 
 
 class ModelUnavailable(ModelError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -34,7 +35,7 @@ class ToolResult:
     error: str | None = None
     duration_s: float = 0.0
     cost_usd: float | None = 0.0
-    label: Label = Label()
+    label: Label = field(default_factory=Label)
 
     def to_json(self) -> dict[str, Any]:
         """Return the plain-JSON form."""
@@ -65,10 +66,31 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """At most ``calls`` calls in any ``per_s`` seconds, in this process."""
+    """At most ``calls`` calls in any ``per_s`` seconds, in this process.
+
+    Attributes:
+        calls: Calls.
+        per_s: Seconds.
+    """
 
     calls: int
     per_s: float
+    _starts: deque[float] = field(default_factory=deque, init=False, repr=False, compare=False)
+
+    def reserve(self, now: float, max_wait_s: float) -> float:
+        """Return how long to wait for the next free place, and take it if that is soon enough.
+
+        Args:
+            now: Seconds on a monotonic clock.
+            max_wait_s: A place further away than this is not taken.
+        """
+        full = len(self._starts) >= self.calls
+        wait_s = max(0.0, self._starts[0] + self.per_s - now) if full else 0.0
+        if wait_s <= max_wait_s:
+            if full:
+                self._starts.popleft()
+            self._starts.append(now + wait_s)
+        return wait_s
 
 
 @dataclass(frozen=True, slots=True)

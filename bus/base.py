@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from bus.envelope import Envelope
 
@@ -69,7 +70,7 @@ class Bus(ABC):
     returns. Callers must hold the record elsewhere and bear duplicates.
     """
 
-    async def __aenter__(self) -> Bus:
+    async def __aenter__(self) -> Self:
         await self.open()
         return self
 

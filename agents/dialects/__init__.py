@@ -1,0 +1,1 @@
+"""The two dialects in which models are asked to use tools, and their prompts."""

@@ -118,7 +118,7 @@ class ModelReply:
     """
 
     message: AssistantMessage
-    usage: Usage = Usage(llm_calls=1)
+    usage: Usage = Usage(llm_calls=1)  # noqa: RUF009 - Usage is frozen
     finish_reason: str = "stop"
     model: str = ""
     notes: tuple[str, ...] = ()
@@ -151,16 +151,20 @@ class Model(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Name as configured."""
 
     @property
-    def dialect(self) -> Dialect: ...
+    def dialect(self) -> Dialect:
+        """How tools are called."""
 
     @property
-    def media_types(self) -> tuple[str, ...]: ...
+    def media_types(self) -> tuple[str, ...]:
+        """What it takes beside text."""
 
     @property
-    def structured(self) -> bool: ...
+    def structured(self) -> bool:
+        """Whether ``response_schema`` is honoured."""
 
     async def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         """Ask once; retries, fallbacks and the total deadline lie inside.

@@ -1,0 +1,1 @@
+"""The run store: its port and the SQLite implementation."""

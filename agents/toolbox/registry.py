@@ -1,0 +1,84 @@
+"""The built-in tools by the names that a pipeline file gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from agents.errors import ToolDefinitionError
+from agents.tool_arguments import Arguments, near
+from agents.toolbox.calculator import calculator
+from agents.toolbox.clock import get_current_date, get_current_time
+from agents.toolbox.files import files, write_file
+from agents.toolbox.search import search
+from agents.toolbox.sql import sql
+from agents.tools import Tool
+
+
+def _calculator() -> tuple[Tool, ...]:
+    return (calculator,)
+
+
+def _clock() -> tuple[Tool, ...]:
+    return (get_current_time, get_current_date)
+
+
+BUILT_IN: Mapping[str, Callable[..., tuple[Tool, ...]]] = {
+    "calculator": _calculator,
+    "clock": _clock,
+    "files": files,
+    "search": search,
+    "sql": sql,
+    "write_file": write_file,
+}
+
+# Any built-in tool takes these too.
+_COMMON: Mapping[str, TypeAdapter[Any]] = {
+    "timeout_s": TypeAdapter(float),
+    "max_chars": TypeAdapter(int),
+    "needs_approval": TypeAdapter(bool),
+}
+
+
+def build_tools(name: str, options: Mapping[str, Any], base: Path) -> tuple[Tool, ...]:
+    """Return the tools of one entry of a pipeline's ``tools:``.
+
+    Args:
+        name: A key of ``BUILT_IN``.
+        options: What stands beneath the name, for example ``{"root": "data"}``; beside each
+            factory's own, ``timeout_s``, ``max_chars`` and ``needs_approval`` are taken.
+        base: The pipeline's folder, to which relative paths are relative.
+
+    Raises:
+        ToolDefinitionError: The name or an option is unknown or wrong, or a file is missing.
+    """
+    factory = BUILT_IN.get(name)
+    if factory is None:
+        raise ToolDefinitionError(
+            f"there is no built-in tool {name!r}{near(name, BUILT_IN)}; "
+            f"the built-in tools are: {', '.join(BUILT_IN)}"
+        )
+    arguments = Arguments.of(factory)
+    own = {k: v for k, v in options.items() if k in arguments.names or k not in _COMMON}
+    try:
+        valid = arguments.validate(own)
+        common = {
+            option: _COMMON[option].validate_python(value)
+            for option, value in options.items()
+            if option not in own
+        }
+    except ValidationError as exc:
+        raise ToolDefinitionError(f"tool {name!r}: {exc.errors()[0]['msg']}") from None
+    except ValueError as exc:
+        raise ToolDefinitionError(f"tool {name!r}: {exc}") from None
+    made = factory(**{option: _within(base, value) for option, value in valid.items()})
+    return tuple(tool.with_options(**common) if common else tool for tool in made)
+
+
+def _within(base: Path, value: Any) -> Any:
+    if isinstance(value, Path):
+        return base / value
+    return [_within(base, item) for item in value] if isinstance(value, list) else value

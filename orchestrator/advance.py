@@ -1,0 +1,171 @@
+"""``advance(run)``: the only writer of ledgers, and the publishing that follows it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from bus.base import Bus
+from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
+from bus.topics import Topics
+from orchestrator.brief import Brief
+from orchestrator.codec import canonical_json
+from orchestrator.commit import Timer, plan_commit
+from orchestrator.facts import Fact
+from orchestrator.state import Event, RunState, evolve
+from orchestrator.store.base import RunStore
+
+_CACHED_RUNS = 4_096
+
+
+@dataclass(slots=True)
+class RunView:
+    """A run as this process knows it: its state and its words, folded up to one seq."""
+
+    state: RunState
+    brief: Brief = field(default_factory=Brief)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def fold(self, events: Sequence[Event]) -> None:
+        """Fold further events."""
+        for event in events:
+            self.brief.fold(event)
+            evolve(self.state, event)
+
+
+class Advancer:
+    """Advances runs: take the inbox, decide, append, publish.
+
+    Args:
+        store: Where ledgers live.
+        bus: Where news goes.
+        topics: Topic names of the pipeline.
+        source: Who we are, for envelopes.
+        dispatch: Whether to dispatch all that is ready (the orchestrator does).
+        on_commit: Told the run, its new events and new timers after each commit.
+        on_published: Awaited for each event after it was published.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        bus: Bus,
+        topics: Topics,
+        *,
+        source: str,
+        dispatch: bool,
+        on_commit: Callable[[RunView, Sequence[Event], Sequence[Timer]], None],
+        on_published: Callable[[RunView, Event], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._bus = bus
+        self._topics = topics
+        self.source = source
+        self._dispatch = dispatch
+        self._on_commit = on_commit
+        self._on_published = on_published
+        self._views: OrderedDict[str, RunView] = OrderedDict()
+
+    async def view(self, run: str) -> RunView:
+        """Return a run as last folded here, reading its ledger when it is new to us."""
+        view = self._views.get(run)
+        if view is None:
+            view = self._views[run] = RunView(RunState(run=run))
+            while len(self._views) > _CACHED_RUNS:
+                self._views.popitem(last=False)
+            async with view.lock:
+                await self._catch_up(view)
+        self._views.move_to_end(run)
+        return view
+
+    async def refresh(self, run: str, *, seq: int = 0) -> RunView:
+        """Return a run folded at least up to ``seq``, or up to the ledger's end when 0."""
+        view = await self.view(run)
+        if seq == 0 or view.state.seq < seq:
+            async with view.lock:
+                await self._catch_up(view)
+        return view
+
+    async def _catch_up(self, view: RunView) -> None:
+        view.fold(await self._store.ledger(view.state.run, after=view.state.seq))
+
+    async def advance(
+        self, run: str, *, proposals: Sequence[Fact] = (), traceparent: str = "", hop: int = 0
+    ) -> list[Event]:
+        """Decide what the run's inbox, timers and attempts ask for; append and publish.
+
+        Args:
+            run: Run id.
+            proposals: Facts beside the inbox, for example a dispatch that an agent proposes.
+            traceparent: What caused this, for whoever hears of it.
+            hop: How many messages came before.
+
+        Returns:
+            The events of this call's commit; empty when there was nothing to decide.
+        """
+        view = await self.view(run)
+        async with view.lock:
+            events = await self._decide(view, proposals)
+        if events:
+            await self.publish(run, traceparent=traceparent, hop=hop)
+        return events
+
+    async def _decide(self, view: RunView, proposals: Sequence[Fact]) -> list[Event]:
+        while True:
+            batch = await self._store.take(view.state.run)
+            commit = plan_commit(view.state, batch, proposals=proposals, dispatch=self._dispatch)
+            if commit.empty:
+                return []
+            if await self._store.commit(commit):
+                break
+            await self._catch_up(view)
+        first = commit.expected_seq + 1
+        events = [
+            Event(event.type, event.data, first + i, commit.time)
+            for i, event in enumerate(commit.events)
+        ]
+        view.fold(events)
+        self._on_commit(view, events, commit.timers)
+        return events
+
+    async def publish(self, run: str, *, traceparent: str = "", hop: int = 0) -> None:
+        """Publish what is committed beyond the contiguous watermark, and move it."""
+        view = await self.view(run)
+        async with view.publishing:
+            start = await self._store.published(run)
+            events = await self._store.ledger(run, after=start)
+            for event in events:
+                envelope = await self._envelope(run, event, traceparent, hop)
+                await self._bus.publish(self._topics.events, envelope, key=run)
+                await self._on_published(view, event)
+            if events:
+                await self._store.mark_published(run, start=start, end=events[-1].seq)
+
+    async def announce(self, run: str, event: Event) -> None:
+        """Publish one event again, for those who may have missed it."""
+        envelope = await self._envelope(run, event, "", 0)
+        await self._bus.publish(self._topics.events, envelope, key=run)
+
+    async def _envelope(self, run: str, event: Event, traceparent: str, hop: int) -> Envelope:
+        data = canonical_json(event.to_json())
+        extra = {"seq": str(event.seq)}
+        if agent := event.data.get("agent"):
+            extra["agent"] = str(agent)
+        if len(data) > MAX_PAYLOAD_BYTES:
+            extra["ref"] = await self._store.put_blob(data, "application/json")
+            data = b""
+        return Envelope(
+            id=f"{run}/{event.seq}",
+            type=event.type,
+            source=self.source,
+            subject=str(event.data.get("subtask", "")),
+            data=data,
+            run=run,
+            hop=hop,
+            store=self._store.uuid,
+            traceparent=traceparent,
+            extra=extra,
+        )

@@ -1,0 +1,118 @@
+"""What a run came to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agents.usage import Usage
+from orchestrator.brief import read_output
+from orchestrator.state import TERMINAL, Event, RunState
+from orchestrator.store.base import RunRow, RunStore
+
+RunStatus = Literal[
+    "completed", "failed", "cancelled", "stalled", "over_budget", "waiting", "running"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run.
+
+    Attributes:
+        run: Run id.
+        status: ``completed``; ``failed``, ``cancelled``, ``stalled`` or ``over_budget``;
+            ``waiting`` when only people can move it on; ``running`` when it was left running.
+        output: The answer, a JSON value; a mapping by subtask id when several leaves answer.
+        partial: Outputs of completed leaves by subtask id, when there is no answer.
+        stop_reason: ``final_answer``, a stop condition, or the error class.
+        message: Why there is no answer, for people; empty when there is one.
+        usage: What was spent, lost attempts included.
+        trace_id: 32 hex digits.
+        warnings: What the reader of the answer should know.
+        inputs: Input requests that wait for an answer: the data of ``input.requested``.
+    """
+
+    run: str
+    status: RunStatus
+    output: Any = None
+    partial: dict[str, Any] = field(default_factory=dict)
+    stop_reason: str = ""
+    message: str = ""
+    usage: Usage = field(default_factory=Usage)
+    trace_id: str = ""
+    warnings: tuple[str, ...] = ()
+    inputs: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars; None if unknown."""
+        return self.usage.cost_usd
+
+
+def waits_for_people(state: RunState) -> bool:
+    """Return whether nothing moves this run but an answer of a person."""
+    asked = False
+    for sub in state.subtasks.values():
+        if sub.status in TERMINAL or sub.status == "pending":
+            continue
+        if sub.status != "parked" or sub.until:
+            return False
+        asked = asked or bool(sub.inputs)
+    return asked and state.final is None
+
+
+def open_inputs(events: list[Event]) -> tuple[dict[str, Any], ...]:
+    """Return the data of the input requests that were not answered."""
+    asked: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event.type == "input.requested":
+            asked[event.data["input"]] = event.data
+        elif event.type == "input.provided":
+            asked.pop(event.data["input"], None)
+    return tuple(asked.values())
+
+
+async def read_result(store: RunStore, row: RunRow, events: list[Event]) -> RunResult:
+    """Put a run's result together from its ledger."""
+    usage = await store.usage(row.run)
+    trace_id = row.trace.split("-")[1] if row.trace else ""
+    warnings = tuple(
+        f"{event.data['subtask']}: {warning}"
+        for event in events
+        if event.type == "subtask.completed"
+        for warning in _warnings(event.data)
+    )
+    common = {"run": row.run, "usage": usage, "trace_id": trace_id, "warnings": warnings}
+    if row.status == "running":
+        inputs = open_inputs(events)
+        status: RunStatus = "waiting" if inputs else "running"
+        return RunResult(status=status, stop_reason=status, inputs=inputs, **common)
+    final = next(e for e in reversed(events) if e.type == f"run.{row.status}")
+    outputs = {e.data["subtask"]: e.data for e in events if e.type == "subtask.completed"}
+
+    async def output(subtask: str) -> Any:
+        return await read_output(store, outputs[subtask]["output_hash"])
+
+    if row.status == "completed":
+        answer = final.data["answer"]
+        if answer is not None:
+            reason = outputs[answer].get("stop_reason", "final_answer")
+            value = await output(answer)
+            return RunResult(status="completed", output=value, stop_reason=reason, **common)
+        values = {name: await output(name) for name in final.data["answers"]}
+        return RunResult(status="completed", output=values, stop_reason="final_answer", **common)
+    return RunResult(
+        status=row.status,
+        partial={name: await output(name) for name in final.data["partial"]},
+        stop_reason=final.data["error_class"],
+        message=final.data["message"],
+        **common,
+    )
+
+
+def _warnings(data: dict[str, Any]) -> list[str]:
+    found = list(data.get("warnings", ()))
+    if data.get("verified") is False:
+        found.append("answered without the tools that were expected")
+    return found

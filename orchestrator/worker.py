@@ -1,0 +1,224 @@
+"""A worker: hosts agents, claims attempts, does them, and writes their outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from agents.assignment import Assignment
+from agents.base import Agent
+from agents.errors import AgentError, Halt
+from agents.events import OnEvent
+from agents.journal import Verdict
+from agents.outcome import AttemptCancelled, Completed, Failed, Outcome
+from orchestrator.attempt_span import AttemptSpan, Spans
+from orchestrator.codec import canonical_json, digest
+from orchestrator.facts import Ended
+from orchestrator.store.base import AttemptId, RunStore
+from orchestrator.store.errors import StoreError
+from orchestrator.store_journal import StoreJournal
+
+log = logging.getLogger("cadenza.worker")
+HEARTBEATS_PER_LEASE = 3.0
+
+
+class Worker:
+    """Hosts agents in this process.
+
+    Args:
+        store: Where attempts are claimed.
+        agents: Agents by name.
+        pipeline_hash: The pipeline whose agents these are.
+        slots: Attempts of one agent that may run at once.
+        lease_s: Seconds a claim lasts without a heartbeat.
+        spans: Traces each attempt.
+        on_event: Told every agent event.
+        on_outcome: Called with the run and the attempt's trace context once an outcome is written.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        agents: Mapping[str, Agent],
+        *,
+        pipeline_hash: str,
+        slots: int,
+        lease_s: float,
+        spans: Spans,
+        on_event: OnEvent,
+        on_outcome: Callable[[str, str, int], Awaitable[None]],
+    ) -> None:
+        # New at each process start: a revived process must not pass for its former self.
+        self.name = uuid.uuid4().hex[:12]
+        self._store = store
+        self._agents = dict(agents)
+        self._pipeline_hash = pipeline_hash
+        self._slots = {name: asyncio.Semaphore(slots) for name in agents}
+        self._lease_s = lease_s
+        self._spans = spans
+        self._on_event = on_event
+        self._on_outcome = on_outcome
+        self._running: dict[AttemptId, asyncio.Task[None]] = {}
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._heart: asyncio.Task[None] | None = None
+        self._draining = False
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents hosted here."""
+        return tuple(self._agents)
+
+    async def open(self) -> None:
+        """Say that we live, and keep saying it."""
+        await self._beat()
+        self._heart = asyncio.create_task(self._keep_beating(), name=f"heartbeat {self.name}")
+
+    async def close(self, *, drain_s: float = 0.0) -> None:
+        """Stop: wait for running attempts up to ``drain_s`` seconds, then give them back."""
+        self._draining = True
+        tasks = list(self._running.values())
+        if tasks and drain_s:
+            await asyncio.wait(tasks, timeout=drain_s)
+        for task in tasks:
+            task.cancel()
+        if tasks or self._finishing:
+            await asyncio.wait([*tasks, *self._finishing])
+        if self._heart is not None:
+            self._heart.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._heart
+            self._heart = None
+            await self._store.leave(self.name)
+
+    def has_slot(self, agent: str) -> bool:
+        """Return whether an attempt of this agent would start at once."""
+        slots = self._slots.get(agent)
+        return slots is not None and not slots.locked() and not self._draining
+
+    async def take(
+        self,
+        work: Assignment,
+        *,
+        acknowledge: Callable[[], Awaitable[None]] | None = None,
+        traceparent: str = "",
+        hop: int = 0,
+    ) -> bool:
+        """Wait for a slot, claim an attempt, acknowledge its message, and start it.
+
+        Returns:
+            Whether the attempt is ours; False when it was claimed or closed before.
+        """
+        slots = self._slots[work.agent]
+        await slots.acquire()
+        try:
+            attempt = AttemptId(work.run, work.subtask, work.attempt, self.name, work.generation)
+            free = attempt not in self._running and not self._draining
+            claimed = free and await self._store.claim(attempt, lease_s=self._lease_s)
+            if acknowledge is not None and not self._draining:
+                await acknowledge()
+        except BaseException:
+            slots.release()
+            raise
+        if not claimed:
+            slots.release()
+            return False
+        name = f"{work.agent} {work.subtask} #{work.attempt}"
+        task = asyncio.create_task(self._do(attempt, work, traceparent, hop), name=name)
+        self._running[attempt] = task
+        task.add_done_callback(lambda _: self._done(attempt, slots))
+        await asyncio.sleep(0)  # a task cancelled before its first step could not report
+        return True
+
+    def _done(self, attempt: AttemptId, slots: asyncio.Semaphore) -> None:
+        self._running.pop(attempt, None)
+        slots.release()
+
+    def cancel(self, run: str, subtask: str, attempt: int) -> None:
+        """Stop an attempt that runs here, if it does."""
+        for key, task in list(self._running.items()):
+            if (key.run, key.subtask, key.attempt) == (run, subtask, attempt):
+                task.cancel()
+
+    async def _do(self, attempt: AttemptId, work: Assignment, traceparent: str, hop: int) -> None:
+        span = self._spans.start(work, traceparent)
+        try:
+            outcome = await self._attempt(attempt, work, span)
+        except asyncio.CancelledError:
+            outcome = AttemptCancelled()
+        except Halt as halt:
+            outcome = AttemptCancelled()
+            if halt.error_class == "fenced":
+                log.info("%s of %s is fenced", work.subtask, work.run)
+                return
+        except StoreError:
+            # Nothing can be written: the lease runs out and another attempt goes on from there.
+            log.exception("%s of %s lost the run store", work.subtask, work.run)
+            return
+        finishing = asyncio.create_task(self._finish(attempt, outcome, span, hop))
+        self._finishing.add(finishing)
+        finishing.add_done_callback(self._finishing.discard)
+        await asyncio.shield(finishing)
+
+    async def _attempt(self, attempt: AttemptId, work: Assignment, span: AttemptSpan) -> Outcome:
+        journal = StoreJournal(self._store, attempt, lease_s=self._lease_s)
+        agent = self._agents[work.agent]
+        try:
+            with span.current():
+                return await agent.attempt(work, journal, self._on_event)
+        except (asyncio.CancelledError, Halt):
+            raise
+        except AgentError as exc:
+            return Failed(exc.error_class, str(exc), retryable=exc.retryable)
+        except StoreError:
+            raise
+        except Exception as exc:
+            # A bug of an agent or a user's function: it costs its attempt, not the worker.
+            log.exception("agent %r raised in %s", work.agent, work.subtask)
+            return Failed("agent_raised", f"{type(exc).__name__}: {exc}")
+
+    async def _finish(
+        self, attempt: AttemptId, outcome: Outcome, span: AttemptSpan, hop: int
+    ) -> None:
+        blobs: dict[str, bytes] = {}
+        output_hash = None
+        if isinstance(outcome, Completed):
+            try:
+                raw = canonical_json(outcome.output)
+            except ValueError as exc:
+                outcome = Failed("invalid_output", f"the output is not JSON: {exc}")
+            else:
+                output_hash = digest(outcome.output)
+                blobs[output_hash] = raw
+                outcome = replace(outcome, output=None)
+        fact = Ended(time.time(), attempt.subtask, attempt.attempt, outcome, output_hash, self.name)
+        span.end(outcome)
+        verdict = await self._store.finish(attempt, fact, blobs=blobs)
+        if verdict == "ok":
+            await self._on_outcome(attempt.run, span.traceparent, hop + 1)
+
+    async def _keep_beating(self) -> None:
+        while True:
+            await asyncio.sleep(self._lease_s / HEARTBEATS_PER_LEASE)
+            try:
+                await self._beat()
+            except StoreError:
+                log.warning("worker %s could not reach the run store", self.name, exc_info=True)
+
+    async def _beat(self) -> None:
+        attempts: Sequence[AttemptId] = tuple(self._running)
+        verdicts: list[Verdict] = await self._store.beat(
+            self.name,
+            pipeline_hash=self._pipeline_hash,
+            agents=self.agents,
+            attempts=attempts,
+            lease_s=self._lease_s,
+        )
+        for attempt, verdict in zip(attempts, verdicts, strict=True):
+            task = self._running.get(attempt)
+            if verdict != "ok" and task is not None:
+                task.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agents.abilities import ability
 from agents.assignment import Assignment, Input
 from agents.messages import ToolCall
@@ -15,21 +17,23 @@ HAND_OFF = "hand_off"
 _MODES: dict[str, WaitMode] = {ASK_AGENT: "ask", HAND_OFF: "hand_off"}
 
 
-def team_tools(assignment: Assignment, *, can_ask: bool, can_hand_off: bool) -> tuple[Tool, ...]:
+def team_tools(
+    assignment: Assignment, *, can_ask: Sequence[str], can_hand_off: Sequence[str]
+) -> tuple[Tool, ...]:
     """Return ``ask_agent`` and ``hand_off`` where they are allowed and there is a team."""
-    team = {n: d for n, d in assignment.team.items() if n != assignment.agent}
-    if not team:
-        return ()
-    names = "; ".join(f"{n}: {d}" for n, d in team.items())
     words = {"agent": "Who.", "task": "The whole task; the other agent sees nothing else."}
-    tools = []
-    if can_ask:
-        text = f"Give another agent a task and wait for its result. Agents: {names}"
-        tools.append(ability(ASK_AGENT, text, words, one_of={"agent": tuple(team)}))
-    if can_hand_off and assignment.may_hand_off:
-        text = f"Give your whole task to another agent; its answer becomes yours. Agents: {names}"
-        tools.append(ability(HAND_OFF, text, words, one_of={"agent": tuple(team)}))
-    return tuple(tools)
+
+    def offer(name: str, allowed: Sequence[str], text: str) -> tuple[Tool, ...]:
+        team = {n: d for n, d in assignment.team.items() if n in allowed and n != assignment.agent}
+        names = "; ".join(f"{n}: {d}" for n, d in team.items())
+        tool = ability(name, f"{text} Agents: {names}", words, one_of={"agent": tuple(team)})
+        return (tool,) if team else ()
+
+    ask = offer(ASK_AGENT, can_ask, "Give another agent a task and wait for its result.")
+    if not assignment.may_hand_off:
+        return ask
+    text = "Give your whole task to another agent; its answer becomes yours."
+    return (*ask, *offer(HAND_OFF, can_hand_off, text))
 
 
 class Children:

@@ -74,9 +74,7 @@ class FunctionAgent:
             resources=self._resources if resources is None else resources,
         )
 
-    async def attempt(
-        self, assignment: Assignment, journal: Journal, on_event: OnEvent
-    ) -> Outcome:
+    async def attempt(self, assignment: Assignment, journal: Journal, on_event: OnEvent) -> Outcome:
         """Do one attempt; see ``Agent.attempt``."""
         tape = await Tape.open(journal)
         emitter = Emitter(assignment, tape, on_event)

@@ -43,9 +43,15 @@ PROFILES: dict[ProfileName, Profile] = {
 
 
 def limits_for(
-    kind: AgentKind, *, profile: ProfileName = "agent", depth: Depth | None = None, budget: Budget
+    kind: AgentKind,
+    *,
+    profile: ProfileName = "agent",
+    depth: Depth | None = None,
+    max_iterations: int | None = None,
+    budget: Budget,
 ) -> Limits:
     """Return the limits of an agent; a plain model call has room for one repair and no more."""
     if kind == "model":
         return Limits(max_iterations=2, budget=budget)
-    return Limits(max_iterations=DEPTHS[depth or PROFILES[profile].depth], budget=budget)
+    given = max_iterations or DEPTHS[depth or PROFILES[profile].depth]
+    return Limits(max_iterations=given, budget=budget)

@@ -33,10 +33,13 @@ def ask_human_tool() -> Tool:
 class People:
     """The requests of one attempt."""
 
-    def __init__(self, assignment: Assignment, tape: Tape, emitter: Emitter) -> None:
+    def __init__(
+        self, assignment: Assignment, tape: Tape, emitter: Emitter, *, expires_s: float
+    ) -> None:
         self._assignment = assignment
         self._tape = tape
         self._emitter = emitter
+        self._expires_s = expires_s
 
     def approval(self, place: Place, call: ToolCall) -> Answer | InputRequest:
         """Ask whether a call may be made; an answer's ``value`` replaces its arguments."""
@@ -83,7 +86,7 @@ class People:
         if answer is not None:
             self._told(input_id, kind, answer)
             return answer
-        request = InputRequest(input_id, kind, rendered, schema, data)
+        request = InputRequest(input_id, kind, rendered, schema, data, self._expires_s)
         if known is None:
             turn, position = place
             line = {"turn": turn, "position": position, "kind": kind, "tries": tries}

@@ -7,12 +7,13 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from agents.abilities import mark_tool, report_tool
 from agents.assignment import Assignment
 from agents.children import Children, team_tools
 from agents.dialects.base import Dialect, Language, PromptParts
+from agents.dialects.prompts import detect_language
 from agents.effects import Effects
 from agents.emitter import Emitter
 from agents.errors import ModelError, OverBudget, UnsupportedMedia
@@ -59,11 +60,12 @@ class ReActAgent:
         expect_tools: Tools without which an answer is marked unverified, after one nudge.
         reports: Kinds of findings it may report.
         report_output: Whether its answer is a finding too, if it has exactly one kind.
-        can_ask: Whether it may ask other agents of the team.
-        can_hand_off: Whether it may hand its task to another agent.
+        can_ask: Agents it may ask and wait for.
+        can_hand_off: Agents it may hand its task to.
         can_ask_human: Whether it may ask a person.
         can_mark: Whether it may mark observations as important.
-        language: Language of its prompts.
+        language: Language of its prompts; ``auto`` is that of the run's task.
+        approval_s: Seconds until a question to a person is denied.
         resources: What tools find in ``RunContext.resources``.
         spans: Where model and tool calls are traced.
         redact: Takes secrets out of what tools return; see ``ToolRunner``.
@@ -88,11 +90,12 @@ class ReActAgent:
         expect_tools: Sequence[str] = (),
         reports: tuple[str, ...] = (),
         report_output: bool = False,
-        can_ask: bool = False,
-        can_hand_off: bool = False,
+        can_ask: Sequence[str] = (),
+        can_hand_off: Sequence[str] = (),
         can_ask_human: bool = False,
         can_mark: bool = False,
-        language: Language = "en",
+        language: Language | Literal["auto"] = "en",
+        approval_s: float = 86_400.0,
         resources: Mapping[str, Any] | None = None,
         spans: Spans | None = None,
         redact: Callable[[str], str] | None = None,
@@ -122,7 +125,8 @@ class ReActAgent:
         self._report_output = reports[0] if report_output and len(reports) == 1 else None
         self._can_ask = can_ask
         self._can_hand_off = can_hand_off
-        self._language: Language = language
+        self._language = language
+        self._approval_s = approval_s
         self._resources = resources or {}
         self._spans: Spans = spans or NoSpans()
         self._clock = clock
@@ -157,12 +161,15 @@ class ReActAgent:
 
     def system_prompt(self, assignment: Assignment) -> str:
         """Return the system prompt that the model is given."""
-        shows_team = assignment.kind == "plan" or self._can_ask or self._can_hand_off
+        language = self._language
+        if language == "auto":
+            language = detect_language(assignment.run_task)
+        shows_team = assignment.kind == "plan"
         return self._dialect.system(
             PromptParts(
                 agent=self.name,
                 instructions=self._instructions,
-                language=self._language,
+                language=language,
                 tools=self.tools_for(assignment),
                 team=assignment.team if shows_team else {},
                 kind=assignment.kind,
@@ -209,7 +216,7 @@ class ReActAgent:
             tape=tape,
             emitter=emitter,
             runner=ToolRunner(tools, redact=self._redact),
-            people=People(assignment, tape, emitter),
+            people=People(assignment, tape, emitter, expires_s=self._approval_s),
             children=Children(assignment, tape),
             effects=Effects(assignment, tape),
             spans=self._spans,

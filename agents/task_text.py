@@ -38,15 +38,18 @@ def fence(tag: str, text: str, about: dict[str, str]) -> str:
 def render_task(assignment: Assignment) -> str:
     """Return the task as the model reads it.
 
-    ``{{id}}`` becomes the output of the dependency ``id`` (its path or the last segment of it),
-    once: what is put in is never scanned again. Other inputs follow as fenced blocks, then what
-    failed (for a replan) and the files by name. An untrusted task is fenced.
+    ``{{id}}`` becomes the output of the dependency ``id`` (its path or the last segment of it) and
+    ``{{task}}`` the run's task, once: what is put in is never scanned again. Other inputs follow as
+    fenced blocks, then what failed (for a replan) and the files by name. An untrusted task is
+    fenced.
     """
     by_id = {i.subtask.rsplit("/", 1)[-1]: i for i in assignment.inputs if i.finding is None}
     by_id |= {i.subtask: i for i in assignment.inputs if i.finding is None}
     used: set[str] = set()
 
     def put_in(match: re.Match[str]) -> str:
+        if match[1] == "task":
+            return assignment.run_task
         found = by_id.get(match[1])
         if found is None:
             return match[0]

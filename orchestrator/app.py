@@ -54,6 +54,10 @@ class Source:
         """Return the hash that runs are pinned to."""
         return pipeline_hash(self.settings)
 
+    def recording(self, file: Path) -> Source:
+        """Return the same pipeline with model replies recorded in a file."""
+        return replace(self, record=file)
+
     def with_model(self, model: ModelEntry) -> Source:
         """Return the same pipeline with a model that it did not name."""
         return replace(self, settings=self.settings.model_copy(update={"models": {"main": model}}))

@@ -6,7 +6,7 @@ from typing import Any
 
 from orchestrator import joins, spawning
 from orchestrator.decision import Decision
-from orchestrator.state import RunState, Subtask
+from orchestrator.state import TERMINAL, RunState, Subtask
 
 NEVER_REPLANNED = frozenset({"budget", "wall_time"})
 
@@ -93,8 +93,13 @@ def end(d: Decision, kind: str, error_class: str, message: str, *, subtask: str 
     if d.state.ending is not None:
         return
     d.emit("run.ending", kind=kind, error_class=error_class, message=message, subtask=subtask)
-    for subtask_id in sorted(d.state.subtasks):
+    for subtask_id in living(d.state):
         d.cancel(subtask_id, f"the run is ending: {error_class}")
+
+
+def living(state: RunState) -> list[str]:
+    """Return the subtasks that are not terminal, sorted by id."""
+    return sorted(sub.id for sub in state.subtasks.values() if sub.status not in TERMINAL)
 
 
 def leaves(state: RunState) -> list[str]:
@@ -110,8 +115,12 @@ def leaves(state: RunState) -> list[str]:
         by_parent = sub.wait_mode is not None and sub.parent is not None and done(sub.parent)
         return by_dependent or by_reaction or by_parent
 
+    def lost(sub: Subtask) -> bool:
+        # An alternative that is not needed may complete before its worker hears of it.
+        return sub.cancelling and state.ending is None
+
     found = (s for s in subs.values() if s.status == "completed" and s.kind == "act")
-    return sorted(s.id for s in found if not s.quiet and not consumed(s))
+    return sorted(s.id for s in found if not (s.quiet or lost(s) or consumed(s)))
 
 
 def finish(d: Decision) -> None:
@@ -139,7 +148,9 @@ def finish(d: Decision) -> None:
         d.emit("run.stalled", error_class="stalled", message=message, partial=[])
     elif state.shape.synthesizer is not None:
         name = state.shape.synthesizer
-        spawning.spawn(d, "synthesis", "synthesize", name, task="", inputs=answers, quiet=True)
+        spawning.spawn(
+            d, spawning.SYNTHESIS, "synthesize", name, task="", inputs=answers, quiet=True
+        )
     elif len(answers) == 1:
         d.emit("run.completed", answer=answers[0], answers=[])
     else:

@@ -17,9 +17,7 @@ def start_if_ready(d: Decision, subtask_id: str) -> None:
     """Make a pending subtask ready when its join is met."""
     sub = d.state.subtasks[subtask_id]
     done = completed_dependencies(d, sub)
-    if sub.join == "any" and done:
-        start(d, subtask_id, done)
-    elif sub.join == "all" and len(done) == len(sub.after):
+    if len(done) == len(sub.after) or (sub.join == "any" and done):
         start(d, subtask_id, done)
 
 

@@ -151,11 +151,25 @@ class Pipeline:
             raise UsageError("the pipeline is not open; use `async with pipeline:`")
         return self._app
 
+    async def with_some_model(self, say: Callable[[str], None] | None = None) -> Self:
+        """Use what the machine offers, if the pipeline needs a model and names none.
+
+        Args:
+            say: Told which was picked, and why.
+
+        Raises:
+            SettingsError: Nothing is there; the message says how to get one.
+        """
+        if not self._source.settings.models and needs_model(self._source.settings):
+            found = await discover_model(os.environ)
+            self._source = self._source.with_model(found.model)
+            if say is not None:
+                say(f"    model  {found.model.model}: {found.reason}")
+        return self
+
     async def __aenter__(self) -> Self:
+        await self.with_some_model()
         async with AsyncExitStack() as stack:
-            if not self._source.settings.models and needs_model(self._source.settings):
-                found = await discover_model(os.environ)
-                self._source = self._source.with_model(found.model)
             self._app = await stack.enter_async_context(
                 open_app(self._source, store=self._own_store, bus=self._own_bus)
             )

@@ -39,7 +39,7 @@ class ReviewedPlanner:
             told = (
                 f"\n\nA person rejected an earlier plan: {denied[-1].reason or 'no reason given'}"
             )
-            assignment = replace(assignment, task=assignment.task + told)
+            assignment = replace(assignment, task=assignment.task + rejected)
         entries = await journal.entries()
         outcome = await self._planner.attempt(assignment, journal, on_event)
         if not isinstance(outcome, Completed):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
 
 from agents.usage import Usage
 from orchestrator.brief import read_output
@@ -75,40 +76,43 @@ def open_inputs(events: list[Event]) -> tuple[dict[str, Any], ...]:
 
 async def read_result(store: RunStore, row: RunRow, events: list[Event]) -> RunResult:
     """Put a run's result together from its ledger."""
-    usage = await store.usage(row.run)
-    trace_id = row.trace.split("-")[1] if row.trace else ""
-    warnings = tuple(
-        f"{event.data['subtask']}: {warning}"
-        for event in events
-        if event.type == "subtask.completed"
-        for warning in _warnings(event.data)
+    base = RunResult(
+        run=row.run,
+        status="running",
+        usage=await store.usage(row.run),
+        trace_id=row.trace.split("-")[1] if row.trace else "",
+        warnings=tuple(_all_warnings(events)),
     )
-    common = {"run": row.run, "usage": usage, "trace_id": trace_id, "warnings": warnings}
     if row.status == "running":
         inputs = open_inputs(events)
         status: RunStatus = "waiting" if inputs else "running"
-        return RunResult(status=status, stop_reason=status, inputs=inputs, **common)
-    final = next(e for e in reversed(events) if e.type == f"run.{row.status}")
-    outputs = {e.data["subtask"]: e.data for e in events if e.type == "subtask.completed"}
+        return replace(base, status=status, stop_reason=status, inputs=inputs)
+    final = next(e for e in reversed(events) if e.type == f"run.{row.status}").data
+    completed = {e.data["subtask"]: e.data for e in events if e.type == "subtask.completed"}
 
-    async def output(subtask: str) -> Any:
-        return await read_output(store, outputs[subtask]["output_hash"])
+    async def outputs(names: list[str]) -> dict[str, Any]:
+        return {n: await read_output(store, completed[n]["output_hash"]) for n in names}
 
-    if row.status == "completed":
-        answer = final.data["answer"]
-        if answer is not None:
-            reason = outputs[answer].get("stop_reason", "final_answer")
-            value = await output(answer)
-            return RunResult(status="completed", output=value, stop_reason=reason, **common)
-        values = {name: await output(name) for name in final.data["answers"]}
-        return RunResult(status="completed", output=values, stop_reason="final_answer", **common)
-    return RunResult(
-        status=row.status,
-        partial={name: await output(name) for name in final.data["partial"]},
-        stop_reason=final.data["error_class"],
-        message=final.data["message"],
-        **common,
-    )
+    if row.status != "completed":
+        return replace(
+            base,
+            status=cast(RunStatus, row.status),
+            partial=await outputs(final["partial"]),
+            stop_reason=final["error_class"],
+            message=final["message"],
+        )
+    answer = final["answer"]
+    found = await outputs(final["answers"] if answer is None else [answer])
+    reason = "final_answer" if answer is None else completed[answer]["stop_reason"]
+    output = found if answer is None else found[answer]
+    return replace(base, status="completed", output=output, stop_reason=reason)
+
+
+def _all_warnings(events: list[Event]) -> Iterator[str]:
+    for event in events:
+        if event.type == "subtask.completed":
+            for warning in _warnings(event.data):
+                yield f"{event.data['subtask']}: {warning}"
 
 
 def _warnings(data: dict[str, Any]) -> list[str]:

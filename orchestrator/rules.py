@@ -89,7 +89,11 @@ def _submitted(d: Decision, fact: Submitted) -> None:
         **fact.data,
     )
     if fact.shape.plan:
-        _spawn_plan(d, fact.shape.plan, parent=None)
+        problem = spawning.plan_problem(d, fact.shape.plan, parent=None)
+        if problem:
+            endings.end(d, "failed", "invalid_plan", problem)
+        else:
+            _spawn_plan(d, fact.shape.plan, parent=None)
     elif fact.shape.planner is not None:
         spawning.spawn(d, "plan", "plan", fact.shape.planner, task=fact.task)
     else:
@@ -115,9 +119,10 @@ def _dispatched(d: Decision, fact: Dispatched) -> None:
     )
 
 
-def current(sub: Subtask | None, attempt: int) -> bool:
-    """Return whether an outcome counts: its attempt is the current, open one."""
-    return sub is not None and sub.status == "open" and sub.attempt == attempt
+def current(d: Decision, subtask_id: str, attempt: int) -> Subtask | None:
+    """Return the subtask whose outcome counts: only that of its current, open attempt does."""
+    sub: Subtask | None = d.state.subtasks.get(subtask_id)
+    return sub if sub is not None and (sub.status, sub.attempt) == ("open", attempt) else None
 
 
 def _late(d: Decision, fact: Ended) -> None:
@@ -130,8 +135,8 @@ def _late(d: Decision, fact: Ended) -> None:
 
 
 def _ended(d: Decision, fact: Ended) -> None:
-    sub = d.state.subtasks.get(fact.subtask)
-    if not current(sub, fact.attempt):
+    sub = current(d, fact.subtask, fact.attempt)
+    if sub is None:
         _late(d, fact)
         return
     stopping = sub.cancelling or d.state.ending is not None
@@ -150,7 +155,7 @@ def _ended(d: Decision, fact: Ended) -> None:
 
 def _completed(d: Decision, sub: Subtask, fact: Ended, outcome: Completed) -> None:
     if sub.kind == "plan" and d.state.ending is None:
-        problem = spawning.plan_problem(d, outcome.spawns)
+        problem = spawning.plan_problem(d, outcome.spawns, parent=sub.id)
         if problem:
             failure = Failed("invalid_plan", problem, retryable=True, new_generation=True)
             _failed(d, sub, failure)
@@ -174,7 +179,7 @@ def _completed(d: Decision, sub: Subtask, fact: Ended, outcome: Completed) -> No
         return
     if sub.kind == "plan":
         _spawn_plan(d, outcome.spawns, parent=sub.id)
-    if not sub.quiet:
+    if spawning.may_trigger(sub):
         for index, finding in enumerate(outcome.findings):
             told = {"kind": finding.kind, "data": finding.data}
             spawning.react(d, sub.id, told, origin=sub, index=index)
@@ -205,8 +210,8 @@ def _failed(d: Decision, sub: Subtask, outcome: Failed) -> None:
 
 
 def _expired(d: Decision, fact: Expired) -> None:
-    sub = d.state.subtasks.get(fact.subtask)
-    if not current(sub, fact.attempt):
+    sub = current(d, fact.subtask, fact.attempt)
+    if sub is None:
         return
     d.emit("attempt.expired", subtask=sub.id, attempt=fact.attempt)
     if sub.cancelling or d.state.ending is not None:
@@ -228,8 +233,8 @@ def _again(d: Decision, sub: Subtask) -> None:
 
 
 def _revoked(d: Decision, fact: Revoked) -> None:
-    sub = d.state.subtasks.get(fact.subtask)
-    if current(sub, fact.attempt) and sub.cancelling:
+    sub = current(d, fact.subtask, fact.attempt)
+    if sub is not None and sub.cancelling:
         d.emit("subtask.cancelled", subtask=sub.id, reason="not begun")
 
 
@@ -239,7 +244,10 @@ def _unroutable(d: Decision, fact: Unroutable) -> None:
         return
     if sub.attempt + (sub.status == "ready") != fact.attempt:
         return
-    d.fail(sub.id, "unroutable", f"no live worker serves agent {sub.agent!r}")
+    if sub.cancelling:
+        d.emit("subtask.cancelled", subtask=sub.id, reason="not begun")
+    else:
+        d.fail(sub.id, "unroutable", f"no live worker serves agent {sub.agent!r}")
 
 
 def _timer(d: Decision, fact: TimerFired) -> None:

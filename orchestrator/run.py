@@ -162,6 +162,13 @@ class Run:
                 return
             await self._wait()
 
+    async def caught_up(self) -> None:
+        """Wait until an iteration that is under way has yielded all that the ledger holds."""
+        last = (await self._row()).seq
+        while self._seq < last or not self._queue.empty():
+            self._news.set()
+            await asyncio.sleep(0.005)
+
     async def _wait(self) -> None:
         try:
             async with asyncio.timeout(POLL_S):

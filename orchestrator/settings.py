@@ -51,15 +51,18 @@ class BusEntry(Section):
 class StoreEntry(Section):
     """Where the ledgers of runs live."""
 
-    url: str = ".cadenza/runs.db"
-    """Path of an SQLite file, relative to the pipeline file."""
+    url: str | None = None
+    """Path of an SQLite file, relative to the pipeline file; without it `.cadenza/runs.db` in the
+    working directory."""
 
 
 class ModelEntry(Section):
     """A model and how to call it."""
 
-    model: Annotated[str, Field(min_length=1)]
+    model: str = ""
     """`provider/name`, for example `ollama/gemma3:4b`."""
+    use: Annotated[str, Field(pattern=REFERENCE)] | None = None
+    """`module:function`: given these settings, returns a model of your own."""
     fallbacks: Strings = ()
     """Aliases or `provider/name`, asked in turn on 429, 5xx and time-outs."""
     api_base: Annotated[str, Field(pattern=r"^https?://[^\s@]+$")] | None = None
@@ -132,12 +135,14 @@ class AgentEntry(Section):
     """Type of its answer: `module:Class`, a JSON Schema, or the path of one."""
     profile: Literal["agent", "explore", "process"] = "agent"
     """Preset of tools and limits."""
-    depth: Literal["instant", "normal", "deep"] = "normal"
-    """How long it may think: 3, 5 or 10 iterations."""
+    depth: Literal["instant", "normal", "deep"] | None = None
+    """How long it may think: 3, 5 or 10 iterations; the profile's when not given."""
     max_iterations: Annotated[int, Field(ge=1, le=1000)] | None = None
     """Iterations, where the depth does not fit."""
     budget: BudgetEntry = BudgetEntry()
     """Bounds of one attempt."""
+    stops: Annotated[tuple[Annotated[str, Field(pattern=REFERENCE)], ...], Strict(False)] = ()
+    """Further stop conditions, as `module:attribute`."""
     expect_tools: Strings = ()
     """Tools without which an answer counts as unverified."""
     can_ask: Strings = ()

@@ -53,6 +53,9 @@ def check_settings(settings: PipelineSettings) -> list[Conflict]:
 
 def _models(settings: PipelineSettings) -> Iterator[Conflict]:
     for alias, model in settings.models.items():
+        if not model.model and model.use is None:
+            message = f"the key 'model' is missing in models.{alias}"
+            yield Conflict(("models", alias), message, "write provider/name", key=True)
         for i, other in enumerate(model.fallbacks):
             path = ("models", alias, "fallbacks", i)
             if other == alias:
@@ -107,7 +110,7 @@ def _agent(settings: PipelineSettings, name: str, entry: AgentEntry) -> Iterator
 def _function(path: tuple[str | int, ...], entry: AgentEntry) -> Iterator[Conflict]:
     if entry.use is None:
         yield Conflict((*path, "kind"), "kind: function needs use:", "add use: module:function")
-    for key in ("model", "instructions", "tools", "expect_tools"):
+    for key in ("model", "instructions", "tools", "expect_tools", "stops"):
         if getattr(entry, key):
             hint = f"remove {key}, or remove use"
             yield Conflict((*path, key), f"a function takes no {key}", hint, key=True)

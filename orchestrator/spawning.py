@@ -7,8 +7,10 @@ from typing import Any
 
 from agents.outcome import ChildRequest, PlannedSubtask
 from orchestrator.decision import Decision
-from orchestrator.plan import validate_plan
+from orchestrator.plan import MAX_SUBTASKS, validate_plan
 from orchestrator.state import Subtask
+
+SYNTHESIS = "synthesis"
 
 
 def spawn(d: Decision, subtask_id: str, kind: str, agent: str, *, task: str, **data: Any) -> None:
@@ -23,27 +25,38 @@ def spawn(d: Decision, subtask_id: str, kind: str, agent: str, *, task: str, **d
         d.ready(subtask_id)
 
 
-def plan_problem(d: Decision, planned: Sequence[PlannedSubtask]) -> str | None:
-    """Return why a plan cannot be spawned, or None."""
+def plan_problem(
+    d: Decision, planned: Sequence[PlannedSubtask], *, parent: str | None
+) -> str | None:
+    """Return why a plan cannot be spawned, or None; a static plan may have any size."""
     done = [s for s in d.state.subtasks.values() if s.status == "completed"]
     problems = validate_plan(
         tuple(planned),
         agents=tuple(d.state.sort_of().agents),
         existing=tuple(s.id for s in done if s.kind == "act"),
+        max_subtasks=len(planned) if parent is None else MAX_SUBTASKS,
     )
+    # A child or a reaction of the planner, or the synthesizer, may have the id already.
+    used = {SYNTHESIS} if parent is None else d.state.subtasks
+    taken = (i.id for i in planned if planned_id(parent, i.id) in used)
+    problems += [f"the id {name!r} is taken (choose another)" for name in taken]
     return "; ".join(problems) or None
+
+
+def planned_id(parent: str | None, name: str) -> str:
+    """Return the id of a planned subtask: its plan's, under its parent."""
+    return name if parent is None else f"{parent}/{name}"
 
 
 def spawn_plan(d: Decision, planned: Sequence[PlannedSubtask], *, parent: str | None) -> list[str]:
     """Spawn a plan's subtasks under their parent, dependencies first, and return their ids."""
     ids = []
-    prefix = "" if parent is None else f"{parent}/"
     own = {item.id for item in planned}
     root = d.state.subtasks[parent] if parent is not None else None
     for item in in_order(planned):
-        after = [f"{prefix}{dep}" if dep in own else dep for dep in item.after]
+        after = [planned_id(parent, dep) if dep in own else dep for dep in item.after]
         deadline = None if item.deadline_s is None else d.time + item.deadline_s
-        ids.append(f"{prefix}{item.id}")
+        ids.append(planned_id(parent, item.id))
         spawn(
             d,
             ids[-1],
@@ -72,6 +85,19 @@ def _lineage(parent: Subtask | None) -> dict[str, Any]:
     if parent is None:
         return {}
     return {"parent": parent.id, "hop": parent.hop, "quiet": parent.quiet}
+
+
+def may_trigger(author: Subtask) -> bool:
+    """Return whether findings of this subtask trigger reactions: not after the synthesis began."""
+    return not author.quiet
+
+
+def may_hand_off(parent: Subtask) -> bool:
+    """Return whether a subtask may give its whole task away.
+
+    The synthesizer writes the answer itself, and a planner's plan cannot be adopted.
+    """
+    return not parent.quiet and parent.kind != "plan"
 
 
 def reaction_id(origin: str, agent: str, index: int) -> str:
@@ -134,7 +160,10 @@ def admit_child(d: Decision, child_id: str) -> None:
     shape = d.state.sort_of()
     if child.status != "pending":
         return
-    if child.agent not in shape.agents:
+    parent = d.state.subtasks[str(child.parent)]
+    if child.wait_mode == "hand_off" and not may_hand_off(parent):
+        d.fail(child_id, "may_not_hand_off", f"a {parent.kind!r} subtask does its task itself")
+    elif child.agent not in shape.agents:
         d.fail(child_id, "unknown_agent", f"no agent is named {child.agent!r}")
     elif child.hop > shape.limits.hops:
         message = f"hop limit of {shape.limits.hops} exceeded"

@@ -113,7 +113,10 @@ class DraftSubtasks(Subtasks):
 
     def get(self, subtask_id: str, default: Any = None) -> Any:
         """Return a subtask or the default."""
-        return self[subtask_id] if subtask_id in self else default
+        try:
+            return self[subtask_id]
+        except KeyError:
+            return default
 
     def values(self) -> Iterator[Subtask]:  # type: ignore[override]  # a view costs a class more
         """Yield every subtask."""

@@ -118,7 +118,7 @@ class _Builder:
         self._settings = settings
         self._with = ingredients
         self._models: dict[str, Model] = {}
-        self._redact = Redactor()
+        self._redact = Redactor().redact
         folder = None if settings.prompts is None else ingredients.folder / settings.prompts
         try:
             self._prompts: Prompts = load_prompts(folder)

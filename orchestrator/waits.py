@@ -34,7 +34,8 @@ def park(d: Decision, sub: Subtask, attempt: int, outcome: Parked) -> None:
         inputs=[request.id for request in outcome.inputs],
         subtasks=children,
         until_at=None if outcome.until is None else d.time + outcome.until,
-        hand_off=any(request.mode == "hand_off" for request in outcome.children),
+        hand_off=spawning.may_hand_off(sub)
+        and any(request.mode == "hand_off" for request in outcome.children),
         usage=outcome.usage.to_json(),
     )
     for child_id in children:

@@ -56,6 +56,11 @@ class YamlSource:
     variables: set[str] = field(default_factory=set)
     origins: dict[YamlPath, str] = field(default_factory=dict)
 
+    @classmethod
+    def of_python(cls, tree: dict[str, Any]) -> YamlSource:
+        """Return a tree that was made in code: its problems name no file."""
+        return cls(tree, "")
+
     def problem(
         self, path: YamlPath, message: str, *, hint: str = "", key: bool = False
     ) -> Problem:

@@ -1,0 +1,1 @@
+"""Traces: names, spans, set-up, and reading a trace back."""

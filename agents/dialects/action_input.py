@@ -27,14 +27,7 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?|[Tt]rue|[Ff]alse|[Nn]one|null")
 
 @dataclass(frozen=True, slots=True)
 class ReadInput:
-    """The arguments of a call.
-
-    Attributes:
-        arguments: The object; ``{}`` with ``error``.
-        error: Why it could not be read and what to write; None when it could.
-        end: Position after it in the reply.
-        repairs: Short names of repairs.
-    """
+    """The arguments of a call, or their ``error``; ``end`` is the position after them."""
 
     arguments: dict[str, Any]
     error: str | None
@@ -47,11 +40,6 @@ def wanted(name: str, tool: Tool | None, tools: Sequence[Tool]) -> str:
     if tool is None:
         return f"There is no tool {name!r}; the tools are: {tool_names(tools)}."
     return f"Write: Action Input: {example_input(tool)}"
-
-
-def fits_nothing(tool: Tool | None) -> bool:
-    """Return whether a call without any input can be meant."""
-    return tool is None or not required(tool)
 
 
 def read_input(text: str, start: int, stop: int, *, tool: Tool | None, hint: str) -> ReadInput:

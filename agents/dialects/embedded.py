@@ -31,14 +31,7 @@ _KEYS = {"name", "arguments", "parameters", "id", "type", "function"}
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Calls found in a text.
-
-    Attributes:
-        calls: Calls of known tools, in order.
-        before: The text before the first call.
-        repairs: Short names of repairs.
-        fault: Why nothing can be called, for the model; None when ``calls`` is not empty.
-    """
+    """Calls of known tools with the text ``before`` them, or the ``fault`` why there are none."""
 
     calls: tuple[ToolCall, ...]
     before: str

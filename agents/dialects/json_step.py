@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agents.dialects.action_input import from_value, wanted
+from agents.dialects.action_input import ReadInput, from_value, wanted
 from agents.dialects.loose_json import decode
 from agents.dialects.signatures import resolve
 from agents.tools import Tool
@@ -25,24 +25,12 @@ FINISH = {"finish", "finalanswer", "final"}
 
 @dataclass(frozen=True, slots=True)
 class JsonStep:
-    """A step in JSON.
-
-    Attributes:
-        end: Position after the object.
-        thought: Its thought.
-        name: The tool to call, or None.
-        arguments: Arguments of the call.
-        error: Why the arguments could not be read.
-        final: The final answer, or None.
-        fault: Why the object could not be read, or None.
-        repairs: Short names of repairs.
-    """
+    """A step in JSON: a call of ``name``, a ``final`` answer, or the ``fault`` in reading it."""
 
     end: int
     thought: str = ""
-    name: str | None = None
-    arguments: dict[str, Any] | None = None
-    error: str | None = None
+    name: str = ""
+    read: ReadInput | None = None
     final: str | None = None
     fault: str | None = None
     repairs: tuple[str, ...] = ()
@@ -86,10 +74,8 @@ def read_step(text: str, start: int, tools: Sequence[Tool]) -> JsonStep | None:
     if isinstance(action, str):
         tool = resolve(action, tools)
         read = from_value(given, got.end, tool=tool, hint=wanted(action, tool, tools))
-        # Without any input key nothing is missing but the whole input.
-        arguments = {} if read.error else read.arguments
-        found = replace(step, name=tool.name if tool else action.strip(), arguments=arguments)
-        return replace(found, error=read.error, repairs=(*got.repairs, *read.repairs))
+        repairs = (*got.repairs, *read.repairs)
+        return replace(step, name=tool.name if tool else action.strip(), read=read, repairs=repairs)
     final = first(_FINAL)
     if final is None and thought is not None:
         final = first(("answer",))

@@ -32,13 +32,7 @@ _MAX_DEPTH = 64
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A value that was read whole.
-
-    Attributes:
-        value: The JSON value.
-        end: Position after its last character.
-        repairs: What was not plain JSON.
-    """
+    """A value that was read whole; ``repairs`` name what was not plain JSON."""
 
     value: Any
     end: int
@@ -125,12 +119,10 @@ class _Reader:
             return self.array(depth)
         return self.string() if self.text[self.pos] in QUOTES else self.scalar()
 
-    def object(self, depth: int) -> dict[str, Any]:
-        if depth > _MAX_DEPTH:
-            self.fail("it is nested too deeply")
+    def object(self, depth: int) -> Any:
         self.take("{")
         if self.peek() == "{":
-            inner = self.object(depth + 1)
+            inner = self.value(depth + 1)
             self.take("}")
             self.repairs.add("doubled_braces")
             return inner

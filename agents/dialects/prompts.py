@@ -13,7 +13,6 @@ from typing import Literal
 
 from agents.dialects.base import Language, PromptParts
 from agents.dialects.signatures import describe, example_input, tool_names
-from agents.tools import Tool
 
 _LANGUAGES: tuple[Language, ...] = ("en", "ja")
 _PURPOSES = ("native", "output", "parallel", "plain", "planner", "synthesizer", "team", "text")
@@ -59,7 +58,7 @@ class Prompts:
     def system(self, dialect: Literal["native", "text"], prompt: PromptParts) -> str:
         """Return the system prompt of an agent; without tools both dialects have the same."""
         frame = dialect if prompt.tools else "plain"
-        tool = _example(prompt)
+        tool = prompt.tools[0] if prompt.tools else None
         values = {
             "agent": prompt.agent,
             "instructions": prompt.instructions.strip(),
@@ -95,10 +94,6 @@ class Prompts:
             return ""
         schema = json.dumps(prompt.output_schema, ensure_ascii=False)
         return fill(self._get("output", prompt), {"schema": schema})
-
-
-def _example(prompt: PromptParts) -> Tool | None:
-    return prompt.tools[0] if prompt.tools else None
 
 
 def _members(prompt: PromptParts) -> str:

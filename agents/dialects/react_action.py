@@ -16,9 +16,10 @@ from agents.messages import ToolCall
 from agents.tools import Tool
 
 _LEAD = re.compile(r"(?:\s|```\w*|[`*])*")
+_JSON = re.compile(r"[\[［]?\s*[{｛]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,63}")
 _CALL = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)[`*\"']*[ \t]?(?=[(\[（［])")
-_WORD = re.compile(r"[`*\"'\[<]*(?P<name>[\w.-]+)[`*\"'\]>]*(?:[ \t]*[:：–—-]|[ \t])[ \t]*")
+_WORD = re.compile(r"[`*\"'\[<]*(?P<name>[\w.-]+)[`*\"'\]>]*(?:[ \t]*[:：–—(\[（-]|[ \t])[ \t]*")
 _FINISH = re.compile(r"(?:final[ _]?answer|finish)\b[ \t]*[:：]?", re.IGNORECASE)
 
 
@@ -26,10 +27,11 @@ def read_action(reply: Reply, label: Label) -> Parsed:
     """Return the call that the Action at ``label`` asks for, or a hint."""
     text, stop = reply.text, reply.next(label.end)
     at = lead_end(text, label.end)
-    if at < stop.start and text[at] in OPENERS[:2]:
-        return _json(reply, label, at)
-    if at < stop.start and text[at] in OPENERS[2:] and text[at + 1 :].lstrip()[:1] in ("{", "｛"):
-        return _json(reply, label, at)
+    if _JSON.match(text, at, max(at, stop.start)):
+        step = read_step(text, at, reply.tools)
+        if step is None:
+            return reply.no_tool(text[at : at + 40], thought=reply.thought(label.start))
+        return json_reply(reply, step, label)
     word = _CALL.match(text, at)
     done = _brackets(reply, label, word["name"], word.end()) if word else None
     if done is not None:
@@ -39,7 +41,9 @@ def read_action(reply: Reply, label: Label) -> Parsed:
         stop = Label("input", given.start(), given.end())
     line = text[at : stop.start].split("\n", 1)[0] if at < stop.start else ""
     if (finish := _FINISH.match(line)) and not resolve(finish[0].rstrip(" :："), reply.tools):
-        return _finish(reply, label, at + finish.end(), stop)
+        start = stop.end if stop.kind == "input" else at + finish.end()
+        end = reply.next(start, "thought", "action", "observation").start
+        return _finished(reply, label, text[start:end].strip())
     name, after, repairs = _tool_name(reply, line, at, stop)
     if name is None:
         return reply.no_tool(bare_name(line), thought=reply.thought(label.start))
@@ -59,10 +63,10 @@ def json_reply(reply: Reply, step: JsonStep, label: Label | None = None) -> Pars
     if step.final is not None:
         every = (*reply.repairs, *repairs)
         return Parsed(thought, final=step.final, repairs=every, text=reply.kept(step.end))
-    name = step.name or ""
-    if resolve(name, reply.tools) is None and _NAME.fullmatch(name) is None:
-        return reply.no_tool(name, thought=thought)
-    call = ToolCall(reply.new_id(), name, step.arguments or {}, step.error)
+    if resolve(step.name, reply.tools) is None and _NAME.fullmatch(step.name) is None:
+        return reply.no_tool(step.name, thought=thought)
+    read = step.read or ReadInput({}, None, step.end)
+    call = ToolCall(reply.new_id(), step.name, read.arguments, read.error)
     return reply.call(call, (start, step.end), repairs, thought=thought)
 
 
@@ -77,21 +81,8 @@ def lead_end(text: str, pos: int) -> int:
     return lead.end() if lead else pos
 
 
-def _json(reply: Reply, label: Label, at: int) -> Parsed:
-    step = read_step(reply.text, at, reply.tools)
-    if step is None:
-        return reply.no_tool(reply.text[at : at + 40], thought=reply.thought(label.start))
-    return json_reply(reply, step, label)
-
-
-def _finish(reply: Reply, label: Label, at: int, stop: Label) -> Parsed:
-    """Read ``Action: Final Answer`` with the answer after it or as its input."""
-    start = stop.end if stop.kind == "input" else at
-    inner = reply.text[start : reply.next(start, "thought", "action", "observation").start]
-    return _finished(reply, label, inner.strip())
-
-
 def _finished(reply: Reply, label: Label, inner: str) -> Parsed:
+    """Return the answer of ``Action: Final Answer`` or ``Action: Finish(…)``."""
     thought = reply.thought(label.start)
     if inner[:1] in ("{", '"', "｛"):
         try:

@@ -43,14 +43,7 @@ _WEAK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label in a reply.
-
-    Attributes:
-        kind: input, observation, final, thought or action.
-        start: Position of the label, decoration included.
-        end: Position after its colon.
-        bold: Decoration that the label opened and did not close.
-    """
+    """A label from ``start`` to after its colon; ``bold`` is decoration it did not close."""
 
     kind: str
     start: int

@@ -21,15 +21,7 @@ STEPS = ("action", "input", "final")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply being read.
-
-    Attributes:
-        text: What the model wrote, reasoning removed.
-        labels: The labels in it, in order.
-        tools: The tools it may call.
-        new_id: Gives ids to calls.
-        repairs: Short names of repairs so far.
-    """
+    """A reply being read: its text without reasoning, its labels, the repairs made so far."""
 
     text: str
     labels: Sequence[Label]

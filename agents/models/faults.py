@@ -47,10 +47,6 @@ _HINTS = (
 _STATUS_HINTS = {
     401: "check the API key (`api_key`, or the provider's variable such as OPENAI_API_KEY)",
     403: "check what the API key may use",
-    301: "set `api_base` to where it points",
-    302: "set `api_base` to where it points",
-    307: "set `api_base` to where it points",
-    308: "set `api_base` to where it points",
     404: "check the model's name and `api_base`, which usually ends in /v1",
 }
 
@@ -106,6 +102,8 @@ def _hint(status: int, said: str) -> str:
         for word, hint in _HINTS:
             if word in said:
                 return hint
+    if status < 400:
+        return "the server has moved: set `api_base` to where it points"
     return _STATUS_HINTS.get(status, "change the request; asking again will not help")
 
 

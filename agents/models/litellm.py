@@ -1,42 +1,79 @@
 """Speaks to every other provider through litellm, which is imported late and here alone.
 
-The import takes seconds of CPU and some 200 MB, so it happens in a thread at the first call;
-its price list comes from its package, not from the network.
+The import takes seconds of CPU and some 200 MB, and calls block now and then, so litellm gets a
+thread with an event loop of its own at the first call. One loop for the process also spares its
+cached connections the end of the loop they belong to. Its price list comes from its package.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from agents.errors import BrokenStream, ModelError, ModelRefused, ModelUnavailable
 from agents.models.assembler import Assembler, taken_ids
-from agents.models.base import Dialect, ModelReply, ModelRequest, ModelSettings, OnDelta
+from agents.models.base import Delta, Dialect, ModelReply, ModelRequest, ModelSettings, OnDelta
 from agents.models.faults import fault, paid, retry_after_s
 from agents.models.lock import check_lock
 from agents.models.wire import check_media, request_body
 
-_importing = threading.Lock()
+
+class _Home:
+    """The thread that litellm lives in, for as long as the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ready = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stop: asyncio.Event
+        self.loop: asyncio.AbstractEventLoop
+
+    def start(self) -> None:
+        """Start the thread unless it runs; blocks for a moment."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=lambda: asyncio.run(self._live()), name="litellm", daemon=True
+                )
+                self._thread.start()
+                atexit.register(self.stop)
+        self._ready.wait()
+
+    def stop(self) -> None:
+        """End the loop, so that its connections are closed before the process ends."""
+        if self._thread is not None:
+            self.loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(timeout=1.0)
+
+    async def _live(self) -> None:
+        self.loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set()
+        await self._stop.wait()
+
+
+_home = _Home()
 
 
 def _import() -> Any:
-    """Import litellm without its price download, callbacks, telemetry and banners."""
-    with _importing:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm
+    """Import litellm without its price download, callbacks, telemetry and estimates of tokens."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    warnings.filterwarnings("ignore", message="Item '.*' on TypedDict")  # its types warn users
+    import litellm
 
-        litellm.suppress_debug_info = True
-        litellm.telemetry = False
-        litellm.drop_params = False
-        litellm.num_retries = 0
-        litellm.disable_streaming_logging = True
-        litellm.disable_token_counter = True
-        for callbacks in ("callbacks", "input_callback", "success_callback", "failure_callback"):
-            setattr(litellm, callbacks, [])
-        return litellm
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.drop_params = False
+    litellm.num_retries = 0
+    litellm.disable_streaming_logging = True
+    litellm.disable_token_counter = True
+    for callbacks in ("callbacks", "input_callback", "success_callback", "failure_callback"):
+        setattr(litellm, callbacks, [])
+    return litellm
 
 
 class LiteLLM:
@@ -67,28 +104,38 @@ class LiteLLM:
         """Ask once, without a retry; ``timeout_s`` bounds the whole call."""
         check_lock(self.name, self._settings.api_base)
         check_media(request, self.media_types, self.name)
-        litellm = await asyncio.to_thread(_import)
         body = await request_body(request, self._settings, model=self.name, dialect=self.dialect)
-        self._check_key(litellm)
         assembler = Assembler(
             self.name,
             taken_ids(request),
             tools=request.tools,
             prefill=self._settings.prefill if self.dialect == "text" else "",
         )
+        here, waits = asyncio.get_running_loop(), True
+
+        def show(delta: Delta) -> None:
+            here.call_soon_threadsafe(pass_on, delta)
+
+        def pass_on(delta: Delta) -> None:
+            if on_delta is not None and waits:
+                on_delta(delta)
+
+        await asyncio.to_thread(_home.start)
+        asked = asyncio.run_coroutine_threadsafe(self._ask(body, assembler, show), _home.loop)
         try:
             async with asyncio.timeout(self._settings.timeout_s):
-                await self._ask(litellm, body, assembler, on_delta)
+                await asyncio.wrap_future(asked)
         except TimeoutError as exc:
             took = f"no whole reply within {self._settings.timeout_s:g} s"
             raise paid(ModelUnavailable(f"{self.name}: {took}")) from exc
+        finally:
+            waits = False  # what a call that was given up still streams is not shown
         return assembler.reply()
 
-    async def _ask(
-        self, litellm: Any, body: dict[str, Any], assembler: Assembler, on_delta: OnDelta | None
-    ) -> None:
-        settings = self._settings
-        begun = False
+    async def _ask(self, body: dict[str, Any], assembler: Assembler, show: OnDelta) -> None:
+        settings, begun = self._settings, False
+        litellm = _import()
+        self._check_key(litellm)
         try:
             answer = await litellm.acompletion(
                 **body,
@@ -104,8 +151,7 @@ class LiteLLM:
                 return
             async for chunk in answer:
                 for delta in assembler.feed(chunk.model_dump()):
-                    if on_delta is not None:
-                        on_delta(delta)
+                    show(delta)
         except litellm.exceptions.openai.OpenAIError as exc:  # the base of all its errors
             error = self._fault(exc, begun)
             raise (paid(error) if begun else error) from exc
@@ -118,7 +164,9 @@ class LiteLLM:
             return
         missing = litellm.validate_environment(self.name)["missing_keys"]
         if missing:
-            raise ModelRefused(f"{self.name}: no API key; set `api_key` or {', '.join(missing)}")
+            raise ModelRefused(
+                f"{self.name}: no API key; set `api_key` or {', '.join(missing)} in the environment"
+            )
 
     def _fault(self, exc: Any, begun: bool) -> ModelError:
         original = getattr(exc, "original_exception", None) or exc

@@ -29,8 +29,8 @@ def models_locked() -> bool:
 
 def is_loopback(url: str | None) -> bool:
     """Return whether a URL names this host."""
-    host = urlsplit(url or "").hostname or ""
     try:
+        host = urlsplit(url or "").hostname or ""
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from agents.messages import message_to_json
@@ -43,16 +44,11 @@ class Recording:
 
 def line_of(request: ModelRequest, reply: ModelReply) -> str:
     """Return the line of a script that gives this reply to this request."""
-    key = request.key
     said = message_to_json(reply.message)
+    del said["role"]
     data = {
-        "agent": key.agent,
-        "subtask": key.subtask,
-        "call": key.call,
-        "generation": key.generation,
-        "text": said["text"],
-        "tool_calls": said["tool_calls"],
-        "reasoning": said["reasoning"],
+        **asdict(request.key),
+        **said,
         "usage": reply.usage.to_json(),
         "finish_reason": reply.finish_reason,
         "model": reply.model,

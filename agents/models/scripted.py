@@ -23,6 +23,7 @@ from agents.models.base import CallKey, Delta, Dialect, ModelReply, ModelRequest
 from agents.models.calls import free_id
 from agents.models.faults import PAID_UNKNOWN, paid
 from agents.models.script import Conversation, ScriptedReply
+from agents.models.wire import check_media
 from agents.usage import Usage
 
 Replier = Callable[[ModelRequest], Any]
@@ -94,6 +95,7 @@ class ScriptedModel:
 
     async def complete(self, request: ModelRequest, on_delta: OnDelta | None = None) -> ModelReply:
         """Return the reply that fits the request."""
+        check_media(request, self.media_types, self.name)
         if self._replier is None:
             reply = self._find(request)
         else:

@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import asdict
 from fnmatch import fnmatch
 from typing import Any
 
@@ -79,17 +80,7 @@ async def request_body(
     if settings.max_tokens is not None:
         body[max_tokens_key] = settings.max_tokens
     if request.tools:
-        body["tools"] = [
-            {
-                "type": "function",
-                "function": {
-                    "name": t.name,
-                    "description": scrub(t.description),
-                    "parameters": t.parameters,
-                },
-            }
-            for t in request.tools
-        ]
+        body["tools"] = [{"type": "function", "function": asdict(t)} for t in request.tools]
         if request.tool_choice == "none":
             body["tool_choice"] = "none"
     if request.stop:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
+from blockbuster import BlockBuster
 
 from agents.errors import ModelLocked, ModelRefused
 from agents.models.base import Model, ModelSettings
@@ -14,6 +15,19 @@ from agents.models.lock import lock_models, unlock_models
 from tests.contracts.model_contract import Answer, Asked, ModelContract
 from tests.contracts.test_openai_compatible_model import shape_of
 from tests.gear.fake_openai import FakeOpenAI
+
+# litellm's own use of pydantic warns.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Accessing the 'model_:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:Item '.*' on TypedDict:UserWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def its_own_loop_may_block(detector: BlockBuster) -> None:
+    """litellm blocks now and then, which is why it has a thread and a loop of its own."""
+    for function in detector.functions.values():
+        function.can_block_in("agents/models/litellm.py", {"_ask"})
 
 
 class TestLiteLLM(ModelContract):

@@ -56,8 +56,8 @@ class Shape:
 Script = Callable[[Json], Shape] | Sequence[Shape]
 
 
-def text(content: str, **options: Any) -> Shape:
-    """Return a shape that answers with text."""
+def text(content: Any, **options: Any) -> Shape:
+    """Return a shape that answers with text, or with parts."""
     return Shape(message={"role": "assistant", "content": content}, **options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -38,6 +39,7 @@ class MortalJournal(VolatileJournal):
         self.after_writing = False
         self.settled = Usage()
         self.reserved: list[Reserve] = []
+        self.result_written = asyncio.Event()
         self.refuses: Callable[[Reserve], Verdict] | None = None
 
     async def record(
@@ -60,6 +62,8 @@ class MortalJournal(VolatileJournal):
             self.settled += settle or Usage()
             if reserve is not None:
                 self.reserved.append(reserve)
+        if any(e.kind == "tool_result" for e in self.lines):
+            self.result_written.set()
         if dies:
             raise Died
         return verdict
@@ -157,7 +161,10 @@ async def attempt(
     events: list[AgentEvent] | None = None,
 ) -> Outcome:
     seen = [] if events is None else events
-    return await agent.attempt(assignment or job(), journal or MortalJournal(), seen.append)
+    outcome: Outcome = await agent.attempt(
+        assignment or job(), journal or MortalJournal(), seen.append
+    )
+    return outcome
 
 
 async def carry_on(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from agents.limits import Limits
 from agents.memory import estimate_tokens
 from agents.messages import ToolMessage
 from agents.models.base import ModelReply, ModelRequest
+from agents.models.faults import PAID_UNKNOWN
 from agents.outcome import Completed, Failed, Finding
 from agents.outputs import ModelOutput
 from agents.tool_decorator import tool
@@ -72,7 +74,7 @@ def words(request: ModelRequest) -> str:
 @pytest.mark.parametrize("dialect", ["native", "text"])
 async def test_it_acts_observes_and_answers(dialect: str) -> None:
     answer = "It is 12C." if dialect == "native" else "Thought: good\nFinal Answer: It is 12C."
-    model = StrictModel([WEATHER, answer], dialect=dialect)
+    model = StrictModel([{**WEATHER, "text": "I look."}, answer], dialect=dialect)
     events: list[AgentEvent] = []
     journal = MortalJournal()
     outcome = await attempt(react(model, tools=[get_weather]), journal, events=events)
@@ -153,7 +155,7 @@ async def test_an_empty_reply_earns_one_nudge_and_then_fails(dialect: str) -> No
 
 
 async def test_what_cannot_be_read_is_hinted_three_times_and_then_an_answer_is_forced() -> None:
-    lines = ["Action: get_weather\nAction Input:"] * 3 + ["Final Answer: sorry"]
+    lines = ["Thought: I should think about it."] * 3 + ["Final Answer: sorry"]
     model = StrictModel(lines, dialect="text")
     outcome = await attempt(react(model, tools=[get_weather]))
     assert len(model.requests) == 4
@@ -357,7 +359,8 @@ async def test_tokens_that_the_server_does_not_tell_are_estimated_for_the_bound(
 
 class UncountedModel(StrictModel):
     async def complete(self, request: ModelRequest, on_delta: Any = None) -> ModelReply:
-        return await self._inner.complete(request, on_delta)
+        reply = await self._inner.complete(request, on_delta)
+        return replace(reply, usage=PAID_UNKNOWN)
 
 
 async def test_wall_time_ends_a_model_call_that_hangs() -> None:

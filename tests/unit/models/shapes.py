@@ -19,9 +19,9 @@ TOOLS = tuple(
 
 def request(*messages: Any, **options: Any) -> ModelRequest:
     """Return a request with the tools of the shapes."""
-    key = CallKey("agent", "subtask", 0)
-    options = {"tools": TOOLS, "key": key} | options
-    return ModelRequest(messages or (user("What is the weather?"),), **options)
+    key = options.pop("key", CallKey("agent", "subtask", 0))
+    tools = options.pop("tools", TOOLS)
+    return ModelRequest(messages or (user("What is the weather?"),), key, tools, **options)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ def part(index: int | None = None, **members: Any) -> dict[str, Any]:
     return {"tool_calls": [entry]}
 
 
-P, O_ = json.dumps(PARIS), json.dumps(OSLO)  # noqa: N816
+ODD_OBJECTS: list[Any] = ["null", '["Paris"]', '"Paris"', "7", ["Paris"], 7, True, '{"x": NaN}']
+NOTHING: list[Any] = ["", None, [], "  ", "{}", "[]", '""']
+P, O_ = json.dumps(PARIS), json.dumps(OSLO)
 W = "get_weather"
 BOTH = [(W, PARIS), (W, OSLO)]
 
@@ -192,12 +194,9 @@ CASES = [
     ),
     *(
         Case(f"A13 no arguments as {raw!r}", calls(call("ping", raw)), [("ping", {})])
-        for raw in ("", None, [], "  ", "{}", "[]", '""')
+        for raw in NOTHING
     ),
-    *(
-        Case(f"A14 arguments {raw!r}", calls(call(W, raw)), [(W, None)])
-        for raw in ("null", '["Paris"]', '"Paris"', "7", ["Paris"], 7, True, '{"x": NaN}')
-    ),
+    *(Case(f"A14 arguments {raw!r}", calls(call(W, raw)), [(W, None)]) for raw in ODD_OBJECTS),
     Case("A15 truncated arguments", calls(call(W, '{"city": "Par')), [(W, None)]),
     Case("A17 double-encoded", calls(call(W, json.dumps(P))), [(W, PARIS)]),
     Case(
@@ -227,7 +226,7 @@ CASES = [
         text([{"type": "text", "text": "Sun"}, {"type": "text", "text": "ny."}, "!"]),
         text="Sunny.!",
         finish="stop",
-    ),  # type: ignore[arg-type]  # the oddity
+    ),
     Case(
         "A27 thinking among the parts",
         text(
@@ -235,7 +234,7 @@ CASES = [
                 {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
                 {"type": "text", "text": "Sunny."},
             ]
-        ),  # type: ignore[arg-type]  # the oddity
+        ),
         text="Sunny.",
         reasoning="hm",
         finish="stop",

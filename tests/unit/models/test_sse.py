@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.unit.models.shapes import CASES
 def parse(raw: bytes, *cuts: int) -> tuple[list[dict[str, Any]], bool]:
     parser = FrameParser()
     edges = [0, *sorted(cuts), len(raw)]
-    frames = [f for a, b in zip(edges, edges[1:], strict=False) for f in parser.feed(raw[a:b])]
+    frames = [f for a, b in pairwise(edges) for f in parser.feed(raw[a:b])]
     return [*frames, *parser.close()], parser.done
 
 

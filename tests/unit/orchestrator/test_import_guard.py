@@ -163,8 +163,9 @@ def test_an_editable_install_that_maps_single_packages_passes(home: Path, folder
     # The import hook that hatchling's editable installs use for mapped packages.
     names = ("orchestrator", *SIBLINGS)
     mapped = "; ".join(f"F.map_module({n!r}, {str(home / n / '__init__.py')!r})" for n in names)
+    libraries = str(Path(editables.__file__).parents[1])
     first = (
-        f"sys.path.remove({str(home)!r}); sys.path.append({str(Path(editables.__file__).parents[1])!r}); "
+        f"sys.path.remove({str(home)!r}); sys.path.append({libraries!r}); "
         f"from editables.redirector import RedirectingFinder as F; F.install(); {mapped}"
     )
     assert start(EXIT, home=home, folder=folder, first=first) == (0, "passed\n")

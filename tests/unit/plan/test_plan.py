@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from agents.assignment import Assignment, Input
 from agents.errors import InvalidOutput
 from agents.outcome import PlannedSubtask
+from agents.task_text import render_task
 from orchestrator.plan import (
     Plan,
     PlanOutput,
@@ -186,3 +187,14 @@ def test_the_schema_requires_every_key_as_strict_providers_ask() -> None:
     item = plan_schema(TEAM)["properties"]["subtasks"]["items"]
     assert set(item["required"]) == set(item["properties"])
     assert item["properties"]["agent"]["enum"] == list(TEAM)
+
+
+DATA = st.text() | st.sampled_from(["{{a}}", "{{b}}", "{{task}}", "$2", "\\1", "\\g<0>", "$10"])
+
+
+@given(DATA, DATA, DATA)
+def test_what_is_put_into_a_task_is_never_scanned_again(a: str, b: str, whole: str) -> None:
+    inputs = tuple(Input(f"p/{n}", "w", "completed", output=o) for n, o in (("a", a), ("b", b)))
+    given_task = "$10 for {{a}}, then {{ b }} of {{task}}; {{c}}"
+    todo = Assignment("r", "p/c", 1, "act", "w", given_task, whole, inputs=inputs)
+    assert render_task(todo) == f"$10 for {a}, then {b} of {whole}; {{{{c}}}}"

@@ -13,7 +13,7 @@ import pytest
 
 from agents.outcome import PlannedSubtask
 from agents.usage import Budget
-from orchestrator.pipeline_file import load_settings
+from orchestrator.pipeline_file import load_settings, validate_settings
 from orchestrator.pipeline_schema import pipeline_schema
 from orchestrator.settings import (
     AgentEntry,
@@ -24,6 +24,7 @@ from orchestrator.settings import (
     to_json,
 )
 from orchestrator.settings_errors import Problem, SettingsError, suggest
+from orchestrator.yaml_source import YamlSource
 
 WHOLE = """
 name: stock
@@ -84,11 +85,8 @@ def test_the_whole_example_is_understood(tmp_path: Path) -> None:
 def test_the_least_pipeline_is_one_agent_that_reacts_to_the_task(tmp_path: Path) -> None:
     settings = load(tmp_path, ONE)
     assert settings.name == "p"
-    assert (settings.mode, settings.bus.kind, settings.store.url) == (
-        "orchestration",
-        "memory",
-        ".cadenza/runs.db",
-    )
+    assert (settings.mode, settings.bus.kind) == ("orchestration", "memory")
+    assert settings.store.url is None
     assert settings.shape().agents == {"a": ("task",)}
     assert settings.model_alias(None) == "main"
 
@@ -186,6 +184,14 @@ def test_settings_can_be_made_in_code_from_lists_and_are_frozen() -> None:
     assert settings.agents["a"].reacts_to == ("x",)
     with pytest.raises(ValueError, match="frozen"):
         settings.name = "y"  # type: ignore[misc]  # that is the point
+
+
+def test_a_tree_made_in_code_is_checked_like_a_file() -> None:
+    tree = {"agents": {"a": {"stops": ("m:S",)}}, "models": {"m": {"use": "my:model"}}}
+    settings = validate_settings(YamlSource.of_python(tree))
+    assert (settings.agents["a"].stops, settings.models["m"].use) == (("m:S",), "my:model")
+    with pytest.raises(SettingsError, match=r"^unknown key 'agent'\n  did you mean 'agents'\?$"):
+        validate_settings(YamlSource.of_python({**tree, "agent": {}}))
 
 
 def test_the_json_schema_accepts_what_loads_and_describes_every_key() -> None:

@@ -1,0 +1,268 @@
+"""The spans of a run: its root, an attempt of an agent, and that agent's calls.
+
+An attempt's calls are exported together with the attempt, before its outcome is written, so that
+no exported span ever waits for a parent. The ids of roots and attempts follow from the run: when a
+process dies, whoever finds out exports them instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from agents.assignment import Assignment
+from agents.events import AgentEvent
+from agents.messages import ToolCall, message_to_json
+from agents.models.base import ModelReply, ModelRequest
+from agents.outcome import Completed, Failed, Outcome, Parked
+from agents.tools import Tool, ToolResult
+from agents.usage import Usage
+from orchestrator.advance import RunView
+from orchestrator.state import Event
+from orchestrator.store.base import RunRow
+from tracing import attributes as names
+from tracing.setup import Tracing
+from tracing.spans import Span, TraceContext, Value, current, new_trace_context, parse_traceparent
+
+CONTENT_CHARS = 8_000
+MAX_NESTED_HOPS = 15  # a chain of more messages than this hangs from the root, with a link
+_ATTEMPT: ContextVar[AttemptSpan | None] = ContextVar("cadenza_attempt", default=None)
+
+
+class AttemptSpan:
+    """The span of one attempt, open while the agent works, with the spans of its calls."""
+
+    def __init__(self, span: Span, common: Mapping[str, Value]) -> None:
+        self.span = span
+        self.common = common
+        self.calls: list[Span] = []
+
+    @property
+    def traceparent(self) -> str:
+        """The attempt's own place, for whoever it causes."""
+        return self.span.context.traceparent
+
+    @contextmanager
+    def current(self) -> Iterator[None]:
+        """Let calls made in this block belong to the attempt."""
+        token = _ATTEMPT.set(self)
+        try:
+            with current(self.span.context):
+                yield
+        finally:
+            _ATTEMPT.reset(token)
+
+    def told(self, event: AgentEvent) -> None:
+        """Take what the agent says at its end."""
+        if event.type == "agent_end":
+            self.span.set(
+                {
+                    names.ITERATIONS: event.data.get("iterations"),
+                    names.NO_PROGRESS: event.data.get("no_progress"),
+                }
+            )
+
+    def end(self, outcome: Outcome) -> list[Span]:
+        """End the attempt and return all its spans, the attempt first."""
+        match outcome:
+            case Completed():
+                self.span.set({names.STATUS: "completed", names.STOP_REASON: outcome.stop_reason})
+            case Failed():
+                self.span.set({names.STATUS: "failed", names.STOP_REASON: outcome.error_class})
+                self.span.fail(outcome.error_class, outcome.message)
+            case Parked():
+                self.span.set({names.STATUS: "parked", names.STOP_REASON: "waiting"})
+            case _:
+                self.span.set({names.STATUS: "cancelled", names.STOP_REASON: "cancelled"})
+        self.span.set(totals(outcome.usage))
+        self.span.end()
+        return [self.span, *self.calls]
+
+
+class Spans:
+    """Makes the spans of a pipeline's runs.
+
+    Args:
+        tracing: Where they go.
+        mode: orchestration or choreography.
+        pipeline: Pipeline name.
+    """
+
+    def __init__(self, tracing: Tracing, *, mode: str, pipeline: str) -> None:
+        self.tracing = tracing
+        self._mode = mode
+        self._pipeline = pipeline
+
+    def start(self, work: Assignment, traceparent: str, hop: int) -> AttemptSpan:
+        """Begin the span of an attempt, under whatever caused it."""
+        cause = parse_traceparent(traceparent) or new_trace_context(sampled=False)
+        common = self._common(work.run, work.subtask, work.attempt)
+        span = self._attempt(cause, common, agent=work.agent, kind=work.kind)
+        if self._mode == "choreography" and hop <= MAX_NESTED_HOPS:
+            return AttemptSpan(span, common)
+        return AttemptSpan(span, common)
+
+    def _common(self, run: str, subtask: str, attempt: int) -> dict[str, Value]:
+        return {
+            names.RUN: run,
+            names.MODE: self._mode,
+            names.SUBTASK: subtask,
+            names.ATTEMPT: attempt,
+        }
+
+    def _attempt(
+        self, cause: TraceContext, common: Mapping[str, Value], *, agent: str, kind: str
+    ) -> Span:
+        seed = f"{common[names.RUN]}/{common[names.SUBTASK]}/{common[names.ATTEMPT]}"
+        operation = names.PLAN if kind == "plan" else names.INVOKE_AGENT
+        about = {names.OPERATION: operation, names.AGENT: agent, **common}
+        name = "plan" if kind == "plan" else f"invoke_agent {agent}"
+        return Span(name, agent, cause.child(seed), cause, attributes=about)
+
+    async def finish(self, attempt: AttemptSpan, outcome: Outcome) -> None:
+        """Export an attempt with its calls."""
+        await self.tracing.emit(attempt.end(outcome))
+
+    async def lost(self, view: RunView, event: Event) -> None:
+        """Export the span of an attempt whose worker is gone."""
+        root = parse_traceparent(str(view.brief.submitted.get("traceparent", "")))
+        if root is None:
+            return
+        sub = view.state.subtasks[event.data["subtask"]]
+        common = self._common(view.state.run, sub.id, event.data["attempt"])
+        span = self._attempt(root, common, agent=sub.agent, kind=sub.kind)
+        span.start_s = view.brief.dispatched.get(sub.id, event.time)
+        span.set({names.STATUS: "lost", names.STOP_REASON: "lost_worker"})
+        span.fail("lost_worker", "its lease ran out")
+        await self.tracing.emit([span])
+
+    async def root(self, row: RunRow, usage: Usage) -> None:
+        """Export the root span of an ended run."""
+        place = parse_traceparent(row.trace)
+        if place is None:
+            return
+        span = Span(f"invoke_workflow {row.pipeline}", row.pipeline, place, None)
+        span.start_s, span.end_s = row.created, row.ended
+        span.set(
+            {
+                names.OPERATION: names.INVOKE_WORKFLOW,
+                names.WORKFLOW: row.pipeline,
+                names.CONVERSATION: row.session,
+                names.PIPELINE: row.pipeline,
+                names.RUN: row.run,
+                names.MODE: row.mode,
+                names.STATUS: row.status,
+                **totals(usage),
+            }
+        )
+        if row.status not in ("completed", "cancelled"):
+            span.fail(row.status, f"the run ended as {row.status}")
+        await self.tracing.emit([span])
+
+    def of_agent(self, agent: str) -> AgentSpans:
+        """Return where an agent reports its calls."""
+        return AgentSpans(agent, content=self.tracing.captures_content)
+
+
+def totals(usage: Usage) -> dict[str, Value | None]:
+    """Return roll-up attributes; what is unknown is left out."""
+    return {
+        names.TOTAL_LLM_CALLS: usage.llm_calls,
+        names.TOTAL_TOOL_CALLS: usage.tool_calls,
+        names.TOTAL_INPUT_TOKENS: usage.input_tokens,
+        names.TOTAL_OUTPUT_TOKENS: usage.output_tokens,
+        names.TOTAL_COST_USD: usage.cost_usd,
+    }
+
+
+class AgentSpans:
+    """Implements ``agents.limits.Spans``: each call becomes a child of the current attempt."""
+
+    def __init__(self, agent: str, *, content: bool) -> None:
+        self._agent = agent
+        self._content = content
+
+    @contextmanager
+    def _call(self, name: str, operation: str) -> Iterator[Span]:
+        attempt = _ATTEMPT.get()
+        if attempt is None:
+            yield Span(name, self._agent, new_trace_context(sampled=False), None)
+            return
+        parent = attempt.span.context
+        span = Span(name, self._agent, parent.child(), parent)
+        span.set({names.OPERATION: operation, names.AGENT: self._agent, **attempt.common})
+        attempt.calls.append(span)
+        try:
+            with current(span.context):
+                yield span
+        except BaseException as exc:
+            span.fail(getattr(exc, "error_class", type(exc).__name__), str(exc))
+            raise
+        finally:
+            span.end()
+
+    def chat(
+        self, model: str, request: ModelRequest
+    ) -> AbstractContextManager[Callable[[ModelReply], None]]:
+        """Open the span of a model call."""
+        return self._chat(model, request)
+
+    @contextmanager
+    def _chat(self, model: str, request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
+        provider, _, bare = model.partition("/")
+        with self._call(f"chat {bare or model}", names.CHAT) as span:
+            span.kind = "client"
+            span.set({names.REQUEST_MODEL: bare or model, names.PROVIDER: provider})
+            if self._content:
+                span.set({names.INPUT_MESSAGES: _shown(message_to_json(request.messages[-1]))})
+
+            def replied(reply: ModelReply) -> None:
+                usage = reply.usage
+                span.set(
+                    {
+                        names.RESPONSE_MODEL: reply.model or None,
+                        names.FINISH_REASONS: [reply.finish_reason],
+                        names.INPUT_TOKENS: usage.input_tokens,
+                        names.OUTPUT_TOKENS: usage.output_tokens,
+                        names.CACHED_TOKENS: usage.cached_tokens or None,
+                        names.COST_USD: usage.cost_usd,
+                    }
+                )
+                if self._content:
+                    span.set({names.OUTPUT_MESSAGES: _shown(message_to_json(reply.message))})
+
+            yield replied
+
+    def execute_tool(
+        self, tool: Tool, call: ToolCall
+    ) -> AbstractContextManager[Callable[[ToolResult], None]]:
+        """Open the span of a tool call."""
+        return self._execute(tool, call)
+
+    @contextmanager
+    def _execute(self, tool: Tool, call: ToolCall) -> Iterator[Callable[[ToolResult], None]]:
+        with self._call(f"execute_tool {tool.name}", names.EXECUTE_TOOL) as span:
+            span.set({names.TOOL: tool.name, names.TOOL_CALL_ID: call.id})
+            if self._content:
+                span.set({names.TOOL_ARGUMENTS: json.dumps(call.arguments)[:CONTENT_CHARS]})
+
+            def returned(result: ToolResult) -> None:
+                span.set({names.TOOL_STATUS: result.status, names.COST_USD: result.cost_usd})
+                if result.error is not None:
+                    span.fail(result.status, result.error)
+                if self._content:
+                    span.set({names.TOOL_RESULT: result.observation()[:CONTENT_CHARS]})
+
+            yield returned
+
+
+def _shown(message: dict[str, Any]) -> str:
+    """Return a message as Jaeger's view of generative AI shows it: a JSON string of parts."""
+    text = message.get("text") or json.dumps(
+        message.get("content") or message.get("tool_calls"), ensure_ascii=False
+    )
+    part = {"type": "text", "content": text[:CONTENT_CHARS]}
+    return json.dumps([{"role": message["role"], "parts": [part]}], ensure_ascii=False)

@@ -1,0 +1,203 @@
+"""Setting tracing up: the one file that knows the OpenTelemetry SDK.
+
+The standard ``OTEL_*`` variables win. With an endpoint spans go there by OTLP over HTTP; without
+one they go to a file of OTLP JSON lines, which Jaeger's page can open. No global provider is set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.json.file import FileSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace.status import Status, StatusCode
+
+from tracing.spans import Span, TraceContext, new_trace_context
+
+log = logging.getLogger("cadenza.tracing")
+CLOSE_S = 3.0
+QUEUE = 16_384
+_SCOPE = InstrumentationScope("cadenza")
+_KINDS = {kind.name.lower(): kind for kind in trace.SpanKind}
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+class Tracing:
+    """Exports spans of several services through one exporter.
+
+    Args:
+        namespace: ``service.namespace`` of all services, for example the pipeline's name.
+        exporter: Takes groups that are written at once, or None.
+        processor: Takes single spans that are sent later, or None.
+        sampler: Decides about new traces.
+        captures_content: Whether spans may carry messages, arguments and results.
+        where: What people are told of the destination.
+    """
+
+    def __init__(
+        self,
+        namespace: str,
+        *,
+        exporter: SpanExporter | None = None,
+        processor: SpanProcessor | None = None,
+        sampler: Sampler = ALWAYS_ON,
+        captures_content: bool = False,
+        where: str = "nowhere",
+    ) -> None:
+        self.captures_content = captures_content
+        self.where = where
+        self._namespace = namespace
+        self._exporter = exporter
+        self._processor = processor
+        self._sampler = sampler
+        self._resources: dict[str, Resource] = {}
+        # One thread: lines are written whole and in order, and never on the event loop.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="cadenza-spans")
+        self._closed = False
+
+    @property
+    def on(self) -> bool:
+        """Whether spans go anywhere."""
+        return not self._closed and (self._exporter is not None or self._processor is not None)
+
+    def new_trace(self, name: str) -> TraceContext:
+        """Return the context of a new root, sampled as the environment says."""
+        if not self.on:
+            return new_trace_context(sampled=False)
+        place = new_trace_context()
+        result = self._sampler.should_sample(None, int(place.trace_id, 16), name)
+        sampled = result.decision is Decision.RECORD_AND_SAMPLE
+        return TraceContext(place.trace_id, place.span_id, sampled)
+
+    async def emit(self, spans: Sequence[Span]) -> None:
+        """Export ended spans that belong together, as one line or into one queue."""
+        wanted = [span for span in spans if span.context.sampled]
+        if not wanted or not self.on:
+            return
+        if self._processor is not None:
+            for span in wanted:
+                self._processor.on_end(self._readable(span))
+        if self._exporter is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._write, wanted)
+
+    def _write(self, spans: Sequence[Span]) -> None:
+        if self._exporter is not None:
+            self._exporter.export([self._readable(span) for span in spans])
+
+    def _resource(self, service: str) -> Resource:
+        if service not in self._resources:
+            names = {"service.namespace": self._namespace, "host.name": socket.gethostname()}
+            own = Resource.create(names)  # OTEL_RESOURCE_ATTRIBUTES are merged in here
+            self._resources[service] = own.merge(Resource({"service.name": service}))
+        return self._resources[service]
+
+    def _readable(self, span: Span) -> ReadableSpan:
+        span.end()
+        status = Status(StatusCode.UNSET)
+        attributes = dict(span.attributes)
+        if span.error is not None:
+            attributes["error.type"] = span.error[0]
+            status = Status(StatusCode.ERROR, span.error[1][:1_000])
+        return ReadableSpan(
+            name=span.name,
+            context=_context(span.context),
+            parent=None if span.parent is None else _context(span.parent, remote=True),
+            resource=self._resource(span.service),
+            attributes=attributes,
+            links=[
+                trace.Link(_context(place, remote=True), {"cadenza.link": why})
+                for place, why in span.links
+            ],
+            kind=_KINDS[span.kind],
+            status=status,
+            start_time=int(span.start_s * 1e9),
+            end_time=int((span.end_s or span.start_s) * 1e9),
+            instrumentation_scope=_SCOPE,
+        )
+
+    async def close(self) -> None:
+        """Send what is queued and stop, within three seconds; may be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        closing = asyncio.get_running_loop().run_in_executor(None, self._shutdown)
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await asyncio.shield(closing)
+        except TimeoutError:
+            log.warning("spans for %s could not be sent within %s s", self.where, CLOSE_S)
+
+    def _shutdown(self) -> None:
+        self._thread.shutdown(wait=True)
+        for part in (self._processor, self._exporter):
+            if part is not None:
+                part.shutdown()
+
+
+def _context(place: TraceContext, *, remote: bool = False) -> trace.SpanContext:
+    flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if place.sampled else 0)
+    ids = (int(place.trace_id, 16), int(place.span_id, 16))
+    return trace.SpanContext(*ids, is_remote=remote, trace_flags=flags)
+
+
+def open_tracing(
+    *, namespace: str, file: Path | None, capture_content: bool = False
+) -> Tracing:
+    """Set tracing up as the environment says, else as the arguments do.
+
+    It reads the environment and opens a file: call it off the event loop.
+
+    Args:
+        namespace: ``service.namespace`` of all services.
+        file: Where OTLP JSON lines go when no endpoint is configured; None for nowhere.
+        capture_content: Whether spans may carry content, where the environment does not say.
+    """
+    said = os.environ.get(_CAPTURE, "").lower()
+    captures = said in ("true", "1", "span_only", "span_and_event") if said else capture_content
+    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return Tracing(namespace)
+    sampler = TracerProvider(shutdown_on_exit=False).sampler  # it knows OTEL_TRACES_SAMPLER
+    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+    if endpoint is not None:
+        return Tracing(
+            namespace,
+            processor=_otlp(),
+            sampler=sampler,
+            captures_content=captures,
+            where=endpoint,
+        )
+    if file is None:
+        return Tracing(namespace)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        exporter = FileSpanExporter(file)
+    except OSError as exc:
+        log.warning("no trace is written: %s", exc)
+        return Tracing(namespace)
+    return Tracing(
+        namespace,
+        exporter=exporter,
+        sampler=sampler,
+        captures_content=captures,
+        where=str(file),
+    )
+
+
+def _otlp() -> SpanProcessor:
+    # Needs requests, which costs 0.1 s: only those who have a collector pay.
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+    queue = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE))
+    return BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=queue)

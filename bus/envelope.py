@@ -92,8 +92,10 @@ class Envelope:
             raise EnvelopeInvalid(f"not a CloudEvents 1.0 message; missing: {missing}")
         try:
             deadline = attrs.pop("deadline", None)
-            numbers = {k: int(attrs.pop(k, "0")) for k in ("attempt", "hop")}
-            known = {k: attrs.pop(k, "") for k in (*_REQUIRED, "subject", "run", "store")}
+            numbers: dict[str, Any] = {k: int(attrs.pop(k, "0")) for k in ("attempt", "hop")}
+            known: dict[str, Any] = {
+                k: attrs.pop(k, "") for k in (*_REQUIRED, "subject", "run", "store")
+            }
             return cls(
                 **known,
                 **numbers,

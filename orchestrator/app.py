@@ -147,7 +147,7 @@ async def open_app(
             open_tracing,
             namespace=settings.name,
             file=trace_file(source, path),
-            capture_content=settings.tracing.capture_content or None,
+            capture_content=settings.tracing.capture_content,
         )
         stack.push_async_callback(tracing.close)
         spans = Spans(tracing, mode=settings.mode, pipeline=settings.name)

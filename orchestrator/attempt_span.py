@@ -28,7 +28,6 @@ from tracing.setup import Tracing
 from tracing.spans import Span, TraceContext, Value, current, new_trace_context, parse_traceparent
 
 CONTENT_CHARS = 8_000
-MAX_NESTED_HOPS = 15  # a chain of more messages than this hangs from the root, with a link
 _ATTEMPT: ContextVar[AttemptSpan | None] = ContextVar("cadenza_attempt", default=None)
 
 
@@ -96,14 +95,11 @@ class Spans:
         self._mode = mode
         self._pipeline = pipeline
 
-    def start(self, work: Assignment, traceparent: str, hop: int) -> AttemptSpan:
+    def start(self, work: Assignment, traceparent: str) -> AttemptSpan:
         """Begin the span of an attempt, under whatever caused it."""
         cause = parse_traceparent(traceparent) or new_trace_context(sampled=False)
         common = self._common(work.run, work.subtask, work.attempt)
-        span = self._attempt(cause, common, agent=work.agent, kind=work.kind)
-        if self._mode == "choreography" and hop <= MAX_NESTED_HOPS:
-            return AttemptSpan(span, common)
-        return AttemptSpan(span, common)
+        return AttemptSpan(self._attempt(cause, common, agent=work.agent, kind=work.kind), common)
 
     def _common(self, run: str, subtask: str, attempt: int) -> dict[str, Value]:
         return {

@@ -24,13 +24,14 @@ class Brief:
         spawned: Data of ``subtask.spawned`` by subtask id.
         failed: Message of a failure by subtask id.
         answers: Answers of people by subtask id, then input id.
-        children: Children met so far by parent id.
+        dispatched: Store time of the last dispatch by subtask id.
     """
 
     submitted: dict[str, Any] = field(default_factory=dict)
     spawned: dict[str, dict[str, Any]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     answers: dict[str, dict[str, Answer]] = field(default_factory=dict)
+    dispatched: dict[str, float] = field(default_factory=dict)
 
     def fold(self, event: Event) -> None:
         """Take one event."""
@@ -40,6 +41,8 @@ class Brief:
                 self.submitted = data
             case "subtask.spawned":
                 self.spawned[data["subtask"]] = data
+            case "subtask.dispatched":
+                self.dispatched[data["subtask"]] = event.time
             case "subtask.failed":
                 self.failed[data["subtask"]] = f"{data['error_class']}: {data['message']}"
             case "input.provided":

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
-from tracing.spans import new_trace_context
 
 from agents.assignment import Answer
 from agents.content import Blob
@@ -79,7 +78,7 @@ async def submit(
         raise UsageError("the task is longer than 4 MiB; pass the text as a file")
     settings = app.source.settings
     run = new_run_id()
-    trace = new_trace_context()
+    trace = app.tracing.new_trace(f"invoke_workflow {settings.name}")
     data = {
         "pipeline": settings.name,
         "pipeline_hash": app.source.hash,

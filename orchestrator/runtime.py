@@ -34,6 +34,7 @@ from orchestrator.worker import Worker
 
 log = logging.getLogger("cadenza.runtime")
 SWEEP_S = 0.5
+MAX_NESTED_HOPS = 15  # a longer chain would nest deeper than trace views show
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class Runtime:
             if event.type == "subtask.cancel_requested":
                 self.worker.cancel(run, event.data["subtask"], event.data["attempt"])
             elif event.type == "attempt.expired":
-                self._spans.lost(view, event)
+                self._spawn(self._spans.lost(view, event), name=f"lost span {run}")
         for timer in timers:
             self._wake_at(run, timer.at)
 
@@ -283,12 +284,15 @@ class Runtime:
     async def _take_ready(self, agent: str, envelope: Envelope) -> None:
         run = envelope.run
         view = await self.advancer.refresh(run, seq=int(envelope.extra.get("seq", "0")))
+        cause = envelope.traceparent
+        if not cause or envelope.hop > MAX_NESTED_HOPS:
+            cause = str(view.brief.submitted.get("traceparent", ""))
         for subtask, attempt in ready(view.state, agent):
             proposal = Dispatched(time.time(), subtask, attempt)
             events = await self.advancer.advance(
                 run,
                 proposals=[proposal],
-                traceparent=envelope.traceparent,
+                traceparent=cause,
                 hop=envelope.hop,
             )
             ours = any(
@@ -304,9 +308,9 @@ class Runtime:
                     subtask=subtask,
                     team=dict(self._part.team),
                 )
-                await self.worker.take(work, traceparent=envelope.traceparent, hop=envelope.hop)
+                await self.worker.take(work, traceparent=cause, hop=envelope.hop)
             else:
-                await self._send_work(view, subtask, attempt, envelope.traceparent)
+                await self._send_work(view, subtask, attempt, cause)
 
     # --- sweeping
 
@@ -345,4 +349,4 @@ class Runtime:
         """Export the root span of an ended run, once among all processes."""
         if await self._store.root_exported(run):
             row = await self._store.run(run)
-            self._spans.root(row, await self._store.usage(run))
+            await self._spans.root(row, await self._store.usage(run))

@@ -13,7 +13,7 @@ from dataclasses import replace
 from agents.assignment import Assignment
 from agents.base import Agent
 from agents.errors import AgentError, Halt
-from agents.events import OnEvent
+from agents.events import AgentEvent, OnEvent
 from agents.journal import Verdict
 from agents.outcome import AttemptCancelled, Completed, Failed, Outcome
 from orchestrator.attempt_span import AttemptSpan, Spans
@@ -167,9 +167,14 @@ class Worker:
     async def _attempt(self, attempt: AttemptId, work: Assignment, span: AttemptSpan) -> Outcome:
         journal = StoreJournal(self._store, attempt, lease_s=self._lease_s)
         agent = self._agents[work.agent]
+
+        def tell(event: AgentEvent) -> None:
+            span.told(event)
+            self._on_event(event)
+
         try:
             with span.current():
-                return await agent.attempt(work, journal, self._on_event)
+                return await agent.attempt(work, journal, tell)
         except (asyncio.CancelledError, Halt):
             raise
         except AgentError as exc:
@@ -196,7 +201,7 @@ class Worker:
                 blobs[output_hash] = raw
                 outcome = replace(outcome, output=None)
         fact = Ended(time.time(), attempt.subtask, attempt.attempt, outcome, output_hash, self.name)
-        span.end(outcome)
+        await self._spans.finish(span, outcome)
         verdict = await self._store.finish(attempt, fact, blobs=blobs)
         if verdict == "ok":
             await self._on_outcome(attempt.run, span.traceparent, hop + 1)

@@ -152,9 +152,7 @@ def _context(place: TraceContext, *, remote: bool = False) -> trace.SpanContext:
     return trace.SpanContext(*ids, is_remote=remote, trace_flags=flags)
 
 
-def open_tracing(
-    *, namespace: str, file: Path | None, capture_content: bool = False
-) -> Tracing:
+def open_tracing(*, namespace: str, file: Path | None, capture_content: bool = False) -> Tracing:
     """Set tracing up as the environment says, else as the arguments do.
 
     It reads the environment and opens a file: call it off the event loop.

@@ -98,7 +98,7 @@ def test_the_sentence_rule_sees_what_it_should(
 @pytest.mark.parametrize(
     "drawn",
     [
-        "cadenza/\n├── cadenza.py  # front\n├── bus/  carries\n│   └── memory.py m\n└── docs/ words",
+        "cadenza/\n├── cadenza.py # front\n├── bus/  carries\n│   └── memory.py m\n└── docs/ words",
         "cadenza/   root\n  cadenza.py  front\n  bus/  carries\n\n    memory.py m\n  docs/ words",
     ],
 )

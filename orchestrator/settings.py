@@ -333,7 +333,11 @@ def to_json(settings: PipelineSettings) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> PipelineSettings:
-    """Read the plain-JSON form."""
+    """Read the plain-JSON form.
+
+    Raises:
+        pydantic.ValidationError: A newer release wrote it, with settings unknown here.
+    """
     return PipelineSettings.model_validate(data)
 
 

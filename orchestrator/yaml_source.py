@@ -17,13 +17,15 @@ import yaml
 from orchestrator.settings_errors import Problem, SettingsError
 
 MAX_BYTES = 1_000_000
-MAX_VALUES = 20_000  # values after aliases are expanded; a file of 1 MB without aliases has fewer
+MAX_VALUES = 20_000  # values after aliases are expanded
 MAX_DEPTH = 40
 
 YamlPath = tuple[str | int, ...]
 Place = tuple[int, int]
 
-VARIABLE = re.compile(r"\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?:(:-)([^}]*))?\})?")
+VARIABLE = re.compile(r"\$\$\{|\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?:(:-)([^{}]*))?\})?")
+_TOO_DEEP = f"the nesting is deeper than {MAX_DEPTH} levels"
+_TOO_MANY = f"with its aliases expanded the file holds more than {MAX_VALUES:,} values"
 _INT = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
 _WORDS: dict[str, Any] = {
@@ -140,20 +142,23 @@ def _decode(data: bytes, file: str) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Composes nodes; leaves untagged scalars alone and refuses endless depth."""
+    """Composes nodes; leaves untagged scalars alone, refuses endless depth and length."""
 
-    depth = 0
+    depth = count = 0
 
     def resolve(self, *_: Any) -> Any:
         """Tag nothing, so that a tag in the file can be told from none."""
         return ""
 
     def compose_node(self, *where: Any) -> Any:
-        """Compose one node, unless it lies too deep."""
+        """Compose one node, unless it lies too deep or is one too many."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        self.count += 1
+        if self.depth > MAX_DEPTH or self.count > 2 * MAX_VALUES:  # keys count here, not below
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]  # stubs lack it
-            raise yaml.MarkedYAMLError(problem="the nesting is too deep", problem_mark=mark)
+            raise yaml.MarkedYAMLError(
+                problem=_TOO_DEEP if self.depth > MAX_DEPTH else _TOO_MANY, problem_mark=mark
+            )
         node = super().compose_node(*where)
         self.depth -= 1
         return node
@@ -217,11 +222,13 @@ class _Reader:
         self, node: yaml.Node, message: str, hint: str = "", place: Place | None = None
     ) -> None:
         self.problems.append(Problem(message, self.source.file, *(place or _place(node)), hint))
+        if len(self.problems) == 100:  # a hostile file; ten are shown
+            raise SettingsError.of(self.problems)
 
     def read(self, node: yaml.Node, path: YamlPath) -> Any:
         self.count += 1
         if self.count > MAX_VALUES or id(node) in self.open:
-            self.wrong(node, f"aliases make the file larger than {MAX_VALUES:,} values")
+            self.wrong(node, _TOO_MANY)
             raise SettingsError.of(self.problems)
         self.source.places.setdefault(path, _place(node))
         if isinstance(node, yaml.ScalarNode):

@@ -11,12 +11,12 @@ from orchestrator.import_guard import guard_or_exit
 
 guard_or_exit()
 
-import importlib  # noqa: E402  # nothing of ours is imported before the guard
-from typing import Any  # noqa: E402
+import importlib
+from typing import Any
 
-import click  # noqa: E402
+import click
 
-from orchestrator.cli.exits import USAGE, exit_of  # noqa: E402
+from orchestrator.cli.exits import USAGE, exit_of
 
 COMMANDS = {
     "new": ("orchestrator.cli.new", "new", "Make a starter pipeline in a folder."),

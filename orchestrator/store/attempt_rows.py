@@ -7,17 +7,21 @@ import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any
 
 from agents.journal import EffectMark, Entry, Reserve, Verdict
 from agents.usage import Usage
-from orchestrator.codec import fact_to_json
 from orchestrator.facts import Ended
-from orchestrator.store.base import AttemptId, Due, Resend, Scope
-from orchestrator.store.ledger_rows import dumps
+from orchestrator.store.base import AttemptId
+from orchestrator.store.ledger_rows import dumps, put
+from orchestrator.store.errors import RunUnknown, StoreError
 
-_WHERE = "run = ? AND subtask = ? AND attempt = ? AND worker = ? AND state = 'claimed'"
-_MAX_RESEND_S = 60.0
+_OWN = "run = ? AND subtask = ? AND attempt = ? AND worker = ?"
+_HELD = "held_llm_calls, held_tool_calls, held_tokens, held_usd"
+_NOTHING = (0, 0, 0, 0.0)
+_ROUNDING_USD = 1e-9  # three times 0.1 is more than 0.3
+_FORGET_WORKERS_S = 86_400.0
+
+_Held = tuple[int, int, int, float]  # model calls, tool calls, tokens, US dollars
 
 
 def _key(a: AttemptId) -> tuple[str, str, int, str]:
@@ -25,11 +29,11 @@ def _key(a: AttemptId) -> tuple[str, str, int, str]:
 
 
 def claim(db: sqlite3.Connection, a: AttemptId, lease_s: float) -> bool:
-    """Claim a sent attempt; true again for one's own."""
+    """Claim a sent attempt; true again for one's own; never one that is to stop."""
     now = time.time()
     row = db.execute(
         "UPDATE attempts SET state = 'claimed', worker = ?, lease_until = ?"
-        " WHERE run = ? AND subtask = ? AND attempt = ?"
+        " WHERE run = ? AND subtask = ? AND attempt = ? AND cancel = 0"
         " AND (state = 'sent' OR (state = 'claimed' AND worker = ?))",
         (a.worker, now + lease_s, a.run, a.subtask, a.attempt, a.worker),
     )
@@ -57,16 +61,19 @@ def beat(
 
 def _prolong(
     db: sqlite3.Connection, a: AttemptId, lease_s: float, now: float
-) -> tuple[Verdict, str]:
+) -> tuple[Verdict, _Held]:
+    """Return the fence's verdict, and what the attempt holds, be it fenced or not."""
     # An attempt that is to stop keeps its lease as it is, so that it is over one lease later.
     row = db.execute(
-        "UPDATE attempts SET lease_until = CASE cancel WHEN 0 THEN ? ELSE lease_until END"
-        f" WHERE {_WHERE} RETURNING cancel, held",
+        "UPDATE attempts SET lease_until = CASE WHEN state = 'claimed' AND cancel = 0"
+        f" THEN ? ELSE lease_until END WHERE {_OWN} RETURNING state, cancel, {_HELD}",
         (now + lease_s, *_key(a)),
     ).fetchone()
     if row is None:
-        return "fenced", ""
-    return ("cancelled" if row[0] else "ok"), row[1]
+        return "fenced", _NOTHING
+    state, cancel, *held = row
+    verdict: Verdict = "fenced" if state != "claimed" else "cancelled" if cancel else "ok"
+    return verdict, tuple(held)
 
 
 def record(
@@ -80,37 +87,55 @@ def record(
     reserve: Reserve | None,
     effects: Sequence[EffectMark],
 ) -> Verdict:
-    """Pass the gate: the fence first, then the budget, then the journal."""
-    verdict, held = _prolong(db, a, lease_s, time.time())
-    if verdict == "ok" and not _append(db, a, n, entries, effects):
-        verdict = "fenced"
+    """Pass the gate: the fence first, then the journal, then the budget."""
+    verdict, before = _prolong(db, a, lease_s, time.time())
+    held = before
+    if verdict == "ok":
+        verdict, again = _append(db, a, n, entries)
+        if again:  # the answer to the same call was lost: it has settled what it had to
+            settle = None
+        elif verdict == "ok" and effects:
+            _mark(db, a, effects)
     if settle is not None:
         _settle(db, a.run, settle, held)
-        held = ""
+        held = _NOTHING
     if verdict == "ok" and reserve is not None:
-        if _reserve(db, a.run, reserve):
-            held = dumps([reserve.llm_calls, reserve.tool_calls, reserve.tokens, reserve.usd])
-        else:
-            verdict = "over_budget"
-    db.execute(f"UPDATE attempts SET held = ? WHERE {_WHERE}", (held, *_key(a)))
+        wanted = (reserve.llm_calls, reserve.tool_calls, reserve.tokens, reserve.usd)
+        if held != wanted or not again:
+            verdict = "ok" if _reserve(db, a.run, reserve) else "over_budget"
+        if verdict == "ok":
+            held = wanted
+    if held != before:
+        columns = _HELD.replace(",", " = ?,")
+        db.execute(f"UPDATE attempts SET {columns} = ? WHERE {_OWN}", (*held, *_key(a)))
     return verdict
 
 
 def _append(
-    db: sqlite3.Connection,
-    a: AttemptId,
-    n: int,
-    entries: Sequence[Entry],
-    effects: Sequence[EffectMark],
-) -> bool:
+    db: sqlite3.Connection, a: AttemptId, n: int, entries: Sequence[Entry]
+) -> tuple[Verdict, bool]:
+    """Append to the journal; return the verdict, and whether all of it was there before."""
+    if not entries:
+        return "ok", False
     where = (a.run, a.subtask, a.generation)
-    for i, entry in enumerate(entries, start=n):
-        row = (*where, i, a.attempt, a.worker, entry.kind, dumps(entry.data))
-        placed = db.execute(
-            "INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", row
-        )
-        if placed.rowcount == 0 and not _own_row(db, where, i, a):
-            return False
+    lines = [(i, a.attempt, a.worker, e.kind, dumps(e.data)) for i, e in enumerate(entries, n)]
+    placed = db.executemany(
+        "INSERT OR IGNORE INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        [(*where, *line) for line in lines],
+    ).rowcount
+    if placed == len(lines):
+        return "ok", False
+    found = db.execute(
+        "SELECT n, attempt, worker, kind, data FROM journal WHERE run = ? AND subtask = ?"
+        " AND generation = ? AND n >= ? ORDER BY n LIMIT ?",
+        (*where, n, len(lines)),
+    ).fetchall()
+    if placed or (found != lines and all(row[1:3] == (a.attempt, a.worker) for row in found)):
+        raise StoreError(f"the journal of {a.subtask!r} was written out of order at {n}")
+    return ("ok", True) if found == lines else ("fenced", False)
+
+
+def _mark(db: sqlite3.Connection, a: AttemptId, effects: Sequence[EffectMark]) -> None:
     db.executemany(
         "INSERT INTO effects VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE"
         " SET state = excluded.state, result = excluded.result",
@@ -119,16 +144,6 @@ def _append(
             for m in effects
         ],
     )
-    return True
-
-
-def _own_row(db: sqlite3.Connection, where: tuple[str, str, int], n: int, a: AttemptId) -> bool:
-    row = db.execute(
-        "SELECT 1 FROM journal WHERE run = ? AND subtask = ? AND generation = ? AND n = ?"
-        " AND attempt = ? AND worker = ?",
-        (*where, n, a.attempt, a.worker),
-    )
-    return row.fetchone() is not None
 
 
 def _reserve(db: sqlite3.Connection, run: str, r: Reserve) -> bool:
@@ -138,49 +153,76 @@ def _reserve(db: sqlite3.Connection, run: str, r: Reserve) -> bool:
         " AND (max_llm_calls IS NULL OR :llm = 0 OR llm_calls + :llm <= max_llm_calls)"
         " AND (max_tool_calls IS NULL OR :tool = 0 OR tool_calls + :tool <= max_tool_calls)"
         " AND (max_tokens IS NULL OR :tokens = 0 OR tokens + :tokens <= max_tokens)"
-        " AND (max_usd IS NULL OR (:usd = 0 AND usd < max_usd) OR usd + :usd <= max_usd)",
+        " AND (max_usd IS NULL OR usd + :usd <= max_usd + :rounding)",
         {
             "run": run,
             "llm": r.llm_calls,
             "tool": r.tool_calls,
             "tokens": r.tokens,
             "usd": r.usd,
+            "rounding": _ROUNDING_USD,
         },
     )
     return taken.rowcount == 1
 
 
-def _settle(db: sqlite3.Connection, run: str, actual: Usage, held_text: str) -> None:
-    held = json.loads(held_text) if held_text else [0, 0, 0, 0.0]
-    known = actual.input_tokens is not None and actual.output_tokens is not None
-    tokens = (actual.input_tokens or 0) + (actual.output_tokens or 0) if known else held[2]
-    usd = held[3] if actual.cost_usd is None else actual.cost_usd
-    (text,) = db.execute("SELECT usage FROM budgets WHERE run = ?", (run,)).fetchone()
-    total = Usage.from_json(json.loads(text)) + actual
+def _settle(db: sqlite3.Connection, run: str, actual: Usage, held: _Held) -> None:
+    tokens, usd = held[2:]  # what stays spent where the real figure is unknown
+    if actual.input_tokens is not None and actual.output_tokens is not None:
+        tokens = actual.input_tokens + actual.output_tokens
+    if actual.cost_usd is not None:
+        usd = actual.cost_usd
+    # One unknown part makes a sum unknown, in SQL as in ``Usage``.
     db.execute(
         "UPDATE budgets SET llm_calls = llm_calls + ?, tool_calls = tool_calls + ?,"
-        " tokens = tokens + ?, usd = usd + ?, usage = ? WHERE run = ?",
+        " tokens = tokens + ?, usd = usd + ?, used_llm_calls = used_llm_calls + ?,"
+        " used_tool_calls = used_tool_calls + ?, used_input_tokens = used_input_tokens + ?,"
+        " used_output_tokens = used_output_tokens + ?,"
+        " used_cached_tokens = used_cached_tokens + ?, used_usd = used_usd + ? WHERE run = ?",
         (
             actual.llm_calls - held[0],
             actual.tool_calls - held[1],
             tokens - held[2],
             usd - held[3],
-            dumps(total.to_json()),
+            actual.llm_calls,
+            actual.tool_calls,
+            actual.input_tokens,
+            actual.output_tokens,
+            actual.cached_tokens,
+            actual.cost_usd,
             run,
         ),
     )
 
 
+def usage(db: sqlite3.Connection, run: str) -> Usage:
+    """Return what a run has spent.
+
+    Raises:
+        RunUnknown: No such run.
+    """
+    row = db.execute(
+        "SELECT used_llm_calls, used_tool_calls, used_input_tokens, used_output_tokens,"
+        " used_cached_tokens, used_usd FROM budgets WHERE run = ?",
+        (run,),
+    ).fetchone()
+    if row is None:
+        raise RunUnknown(f"there is no run {run!r}")
+    return Usage(*row)
+
+
 def finish(
     db: sqlite3.Connection, a: AttemptId, fact: Ended, blobs: Mapping[str, bytes]
 ) -> Verdict:
-    """Write an outcome as an inbox row; refused when fenced, welcome when cancelled."""
-    row = db.execute(f"SELECT 1 FROM attempts WHERE {_WHERE}", _key(a)).fetchone()
+    """Write an outcome as an inbox row, once; refused when fenced, welcome when cancelled."""
+    row = db.execute(
+        f"SELECT 1 FROM attempts WHERE {_OWN} AND state = 'claimed'", _key(a)
+    ).fetchone()
     if row is None:
         return "fenced"
     for sha, data in blobs.items():
         put_blob(db, sha, data, "application/json")
-    db.execute("INSERT INTO inbox (run, fact) VALUES (?, ?)", (a.run, dumps(fact_to_json(fact))))
+    put(db, a.run, fact, f"ended {a.subtask} #{a.attempt}")
     return "ok"
 
 
@@ -212,44 +254,7 @@ def effects(db: sqlite3.Connection, run: str, subtask: str) -> dict[str, EffectM
     }
 
 
-def _runs(db: sqlite3.Connection, sql: str, values: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(row[0] for row in db.execute(sql, values))
-
-
-def due(db: sqlite3.Connection, scope: Scope) -> Due:
-    """Find what is left to do, and set the next resend of what is to be sent again."""
-    now = time.time()
-    own = (scope.pipeline_hash, scope.mode)
-    live = "r.pipeline_hash = ? AND r.mode = ?"
-    advance = _runs(
-        db,
-        f"SELECT r.run FROM runs r WHERE {live} AND ("
-        " EXISTS (SELECT 1 FROM inbox i WHERE i.run = r.run)"
-        " OR EXISTS (SELECT 1 FROM timers t WHERE t.run = r.run AND t.at <= ?)"
-        " OR EXISTS (SELECT 1 FROM attempts a WHERE a.run = r.run AND a.state = 'claimed'"
-        "  AND a.lease_until < ?)"
-        " OR EXISTS (SELECT 1 FROM attempts a WHERE a.run = r.run AND a.state IN ('ready', 'sent')"
-        "  AND (? - a.since > r.grace_s OR (a.state = 'ready' AND r.mode = 'orchestration'))))"
-        " AND (r.status = 'running' OR EXISTS (SELECT 1 FROM inbox i WHERE i.run = r.run))",
-        (*own, now, now, now),
-    )
-    publish = _runs(db, f"SELECT r.run FROM runs r WHERE {live} AND r.published < r.seq", own)
-    roots = _runs(db, f"SELECT r.run FROM runs r WHERE {live} AND r.root = 'pending'", own)
-    return Due(advance, publish, _resends(db, scope, now), roots)
-
-
-def _resends(db: sqlite3.Connection, scope: Scope, now: float) -> tuple[Resend, ...]:
-    marks = ", ".join("?" * len(scope.agents))
-    rows = db.execute(
-        "SELECT a.run, a.subtask, a.attempt, a.agent, a.state FROM attempts a"
-        " JOIN runs r USING (run) WHERE r.pipeline_hash = ? AND r.mode = ?"
-        " AND r.status = 'running' AND a.state IN ('ready', 'sent')"
-        f" AND a.sent_at + a.resend_s <= ? AND a.agent IN ({marks})",
-        (scope.pipeline_hash, scope.mode, now, *scope.agents),
-    ).fetchall()
-    db.executemany(
-        "UPDATE attempts SET sent_at = ?, resend_s = min(resend_s * 2, ?)"
-        " WHERE run = ? AND subtask = ? AND attempt = ?",
-        [(now, _MAX_RESEND_S, *row[:3]) for row in rows],
-    )
-    return tuple(Resend(*row) for row in rows)
+def leave(db: sqlite3.Connection, worker: str) -> None:
+    """Forget a worker, and those that were killed long ago."""
+    long_ago = time.time() - _FORGET_WORKERS_S
+    db.execute("DELETE FROM workers WHERE worker = ? OR seen < ?", (worker, long_ago))

@@ -10,17 +10,18 @@ import asyncio
 import queue
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.store.errors import StoreBusy, StoreClosed, StoreError, StoreUnusable
+from orchestrator.store.errors import StoreBusy, StoreClosed, StoreError, StoreFull, StoreUnusable
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 _GROUP = 64
-_BUSY_MS = 10_000
+_BUSY_S = 10.0
 
 
 class Database:
@@ -31,175 +32,240 @@ class Database:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._writer: _Thread | None = None
         self._reader: _Thread | None = None
 
-    @property
-    def path(self) -> str:
-        """Where the database is."""
-        return self._path
-
     async def open(self, prepare: Job[None]) -> None:
-        """Open the file and let ``prepare`` create or check its tables.
+        """Open the file and let ``prepare`` create or check its tables, under the write lock.
 
         Raises:
             StoreUnusable: The path cannot be used; the message says why.
+            StoreBusy: Another process holds the lock.
         """
-        writer = _Thread(self._path, group=_GROUP)
-        await asyncio.wrap_future(writer.start())
-        try:
-            await asyncio.wrap_future(writer.submit(prepare))
-        except BaseException:
-            await asyncio.to_thread(writer.stop)
-            raise
-        self._writer = self._reader = writer
-        if self._path != ":memory:":
-            self._reader = _Thread(self._path, group=0)
-            await asyncio.wrap_future(self._reader.start())
+        if self._writer is not None:
+            raise StoreError(f"the run store {self.path!r} is open already")
+        await asyncio.to_thread(self._open, prepare)
+
+    def _open(self, prepare: Job[None]) -> None:
+        db = _connect(self.path, prepare)
+        reader = None
+        if self.path != ":memory:":
+            try:
+                reader = _connect(self.path, None)
+            except BaseException:
+                db.close()
+                raise
+        self._writer = _Thread(db, _write)
+        self._reader = self._writer if reader is None else _Thread(reader, _read)
 
     async def write(self, job: Job[T]) -> T:
-        """Run a job inside a transaction; it is on disk when this returns."""
+        """Run a job inside a transaction; it is on disk when this returns.
+
+        An accepted job is done whether or not its caller still waits.
+        """
         return await self._run(self._writer, job)
 
     async def read(self, job: Job[T]) -> T:
-        """Run a job that only reads."""
+        """Run a job that only reads, all of it at one moment."""
         return await self._run(self._reader, job)
 
-    async def _run(self, thread: _Thread | None, job: Job[T]) -> T:
+    async def peek(self, job: Job[T]) -> T:
+        """Run a job on the writer's connection, outside a transaction."""
+        return await self._run(self._writer, job, bare=True)
+
+    async def _run(self, thread: _Thread | None, job: Job[T], *, bare: bool = False) -> T:
         if thread is None:
             raise StoreClosed
-        # Shielded: an accepted write happens whether or not its caller still waits.
-        return await asyncio.shield(asyncio.wrap_future(thread.submit(job)))
+        call = _Call(job, bare=bare)
+        thread.calls.put(call)
+        result: T = await call.future
+        return result
 
     async def close(self) -> None:
         """Finish accepted jobs and close; may be called twice."""
         threads = {t for t in (self._reader, self._writer) if t is not None}
         self._reader = self._writer = None
         for thread in threads:
-            await asyncio.to_thread(thread.stop)
+            thread.calls.put(None)
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
 
 
-class _Thread:
-    def __init__(self, path: str, *, group: int) -> None:
-        self._path = path
-        self._group = group
-        self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._opened: Future[None] = Future()
-        self._closed = False
-        self._thread = threading.Thread(target=self._work, name="cadenza-store", daemon=True)
+class _Call:
+    """A job, and who waits for it."""
 
-    def start(self) -> Future[None]:
-        self._thread.start()
-        return self._opened
+    __slots__ = ("bare", "error", "future", "job", "loop", "result")
 
-    def submit(self, job: Job[T]) -> Future[T]:
-        if self._closed:
-            raise StoreClosed
-        future: Future[T] = Future()
-        self._jobs.put((job, future))
-        return future
+    def __init__(self, job: Job[Any], *, bare: bool) -> None:
+        self.job = job
+        self.bare = bare
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[Any] = self.loop.create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
 
-    def stop(self) -> None:
-        self._closed = True
-        self._jobs.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        try:
-            db = _connect(self._path)
-        except BaseException as exc:  # noqa: BLE001 - handed to whoever opens
-            self._opened.set_exception(exc)
+    def settle(self) -> None:
+        """Tell who waits; called on its loop."""
+        if self.future.done():  # its caller was cancelled
             return
-        self._opened.set_result(None)
-        try:
-            while (batch := self._next()) is not None:
-                if self._group:
-                    _write(db, batch)
-                else:
-                    _read(db, batch)
-        finally:
-            db.close()
-
-    def _next(self) -> list[tuple[Job[Any], Future[Any]]] | None:
-        first = self._jobs.get()
-        if first is None:
-            return None
-        batch = [first]
-        while len(batch) < self._group and not self._jobs.empty():
-            item = self._jobs.get()
-            if item is None:
-                self._jobs.put(None)
-                break
-            batch.append(item)
-        return batch
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(_translate(self.error))
 
 
-def _connect(path: str) -> sqlite3.Connection:
+class _Thread(threading.Thread):
+    def __init__(
+        self, db: sqlite3.Connection, do: Callable[[sqlite3.Connection, list[_Call]], None]
+    ) -> None:
+        super().__init__(name="cadenza-store", daemon=True)
+        self.calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        self._db = db
+        self._do = do
+        self.start()
+
+    def run(self) -> None:
+        last = False
+        while not last:
+            batch: list[_Call] = []
+            call = self.calls.get()
+            while call is not None:
+                batch.append(call)
+                if len(batch) == _GROUP or self.calls.empty():
+                    break
+                call = self.calls.get()
+            last = call is None
+            self._do(self._db, batch)
+            _settle(batch)
+        self._db.close()
+
+
+def _settle(calls: list[_Call]) -> None:
+    # One wake-up a loop and not one a job: waking writes to a socket.
+    for loop in {call.loop for call in calls}:
+        mine = [call for call in calls if call.loop is loop]
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle_all, mine)
+
+
+def _settle_all(calls: list[_Call]) -> None:
+    for call in calls:
+        call.settle()
+
+
+def _connect(path: str, prepare: Job[None] | None) -> sqlite3.Connection:
+    """Open a connection for the writer, which prepares, or for the reader, which does not."""
+    if Path(path).is_dir():
+        raise StoreUnusable(f"{path!r} is a folder; give the run store the path of a file in it")
+    db: sqlite3.Connection | None = None
     try:
         if path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_MS / 1000)
-        db.execute(f"PRAGMA busy_timeout = {_BUSY_MS}")
-        db.execute("PRAGMA journal_mode = WAL")
+        db = sqlite3.connect(
+            path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False
+        )
+        if prepare is None:
+            db.execute("PRAGMA query_only = ON")
+            return db
+        # Before anything is changed: the file may be another program's.
+        db.execute("BEGIN IMMEDIATE")
+        prepare(db)
+        db.execute("COMMIT")
+        _use_wal(db)
         db.execute("PRAGMA synchronous = FULL")
-    except (OSError, sqlite3.Error) as exc:
-        raise StoreUnusable(f"cannot open the run store {path!r}: {exc}") from exc
+    except BaseException as exc:
+        if db is not None:
+            db.close()
+        if not isinstance(exc, (OSError, sqlite3.Error)) or _code(exc) == sqlite3.SQLITE_BUSY:
+            raise _translate(exc) from exc
+        hint = "check the path and its rights, or name another file"
+        raise StoreUnusable(f"cannot open the run store {path!r}: {exc}; {hint}") from exc
     return db
 
 
-def _read(db: sqlite3.Connection, batch: list[tuple[Job[Any], Future[Any]]]) -> None:
-    for job, future in batch:
+def _use_wal(db: sqlite3.Connection) -> None:
+    # SQLite does not wait for this lock by itself when two processes open a new file at once.
+    end = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL").fetchall()
+        except sqlite3.OperationalError as exc:
+            if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _do(db: sqlite3.Connection, call: _Call) -> None:
+    try:
+        call.result = call.job(db)
+    except BaseException as exc:  # noqa: BLE001 - handed to whoever asked
+        call.error = exc
+
+
+def _read(db: sqlite3.Connection, calls: list[_Call]) -> None:
+    for call in calls:
         try:
             db.execute("BEGIN")
-            try:
-                result = job(db)
-            finally:
-                db.execute("ROLLBACK")
-        except BaseException as exc:  # noqa: BLE001 - handed to whoever asked
-            future.set_exception(_translate(exc))
-        else:
-            future.set_result(result)
+            _do(db, call)
+        except sqlite3.Error as exc:
+            call.error = exc
+        _roll_back(db)
 
 
-def _write(db: sqlite3.Connection, batch: list[tuple[Job[Any], Future[Any]]]) -> None:
-    done: list[tuple[Future[Any], Any, BaseException | None]] = []
+def _write(db: sqlite3.Connection, calls: list[_Call]) -> None:
+    for call in calls:
+        if call.bare:
+            _do(db, call)
+    group = [call for call in calls if not call.bare]
+    if not group:
+        return
     try:
         db.execute("BEGIN IMMEDIATE")
-        for job, future in batch:
-            done.append((future, *_savepoint(db, job)))
+        if len(group) == 1:
+            group[0].result = group[0].job(db)
+        else:
+            for call in group:
+                _savepoint(db, call)
         db.execute("COMMIT")
     except BaseException as exc:  # noqa: BLE001 - handed to whoever asked
+        for call in group:
+            call.error = exc
+        _roll_back(db)
+
+
+def _savepoint(db: sqlite3.Connection, call: _Call) -> None:
+    db.execute("SAVEPOINT job")
+    _do(db, call)
+    if call.error is not None:
+        if not db.in_transaction:  # SQLite itself rolled back all of it, for example on a full disk
+            raise call.error
+        db.execute("ROLLBACK TO job")
+    db.execute("RELEASE job")
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # what it fails for is told by the next statement
         if db.in_transaction:
             db.execute("ROLLBACK")
-        for _, future in batch:
-            future.set_exception(_translate(exc))
-        return
-    for future, result, error in done:
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(_translate(error))
 
 
-def _savepoint(db: sqlite3.Connection, job: Job[T]) -> tuple[T | None, BaseException | None]:
-    db.execute("SAVEPOINT job")
-    try:
-        result = job(db)
-    except BaseException as exc:  # noqa: BLE001 - handed to whoever asked
-        if not db.in_transaction:  # SQLite itself rolled back all of it, for example on a full disk
-            raise
-        db.execute("ROLLBACK TO job")
-        db.execute("RELEASE job")
-        return None, exc
-    db.execute("RELEASE job")
-    return result, None
+def _code(exc: BaseException) -> int:
+    return getattr(exc, "sqlite_errorcode", 0) & 0xFF  # the primary code
 
 
 def _translate(exc: BaseException) -> BaseException:
     if not isinstance(exc, sqlite3.Error):
         return exc
-    busy = isinstance(exc, sqlite3.OperationalError) and "locked" in str(exc)
-    error: StoreError = StoreBusy() if busy else StoreUnusable(f"the run store failed: {exc}")
+    error: StoreError
+    match _code(exc):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            error = StoreBusy()
+        case sqlite3.SQLITE_FULL:
+            error = StoreFull()
+        case _:
+            error = StoreUnusable(f"the run store failed: {exc}")
     error.__cause__ = exc
     return error

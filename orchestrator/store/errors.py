@@ -1,9 +1,10 @@
 """Errors of the run store.
 
 StoreError
-├── StoreUnusable       cannot be opened: path, rights, not a run store
+├── StoreUnusable       cannot be opened or used: path, rights, device, not a run store
 ├── StoreNewer          written by a newer version of Cadenza
 ├── StoreBusy           another process holds the lock for too long (retryable)
+├── StoreFull           the disk is full; nothing of what was asked was written (retryable)
 ├── StoreClosed         used before it was opened or after it was closed
 └── RunUnknown          no such run
 """
@@ -21,7 +22,7 @@ class StoreError(Exception):
 
 
 class StoreUnusable(StoreError):
-    """The run store cannot be opened."""
+    """The run store cannot be used."""
 
 
 class StoreNewer(StoreError):
@@ -30,6 +31,12 @@ class StoreNewer(StoreError):
 
 class StoreBusy(StoreError):
     """Another process holds the run store's lock."""
+
+    retryable = True
+
+
+class StoreFull(StoreError):
+    """The disk under the run store is full; free some space and try again."""
 
     retryable = True
 

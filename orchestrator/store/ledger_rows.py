@@ -14,14 +14,18 @@ from orchestrator.commit import Batch, Commit, OpenAttempt, Timer
 from orchestrator.facts import Fact, Submitted
 from orchestrator.state import Event
 from orchestrator.store.base import RunRow
-from orchestrator.store.errors import RunUnknown
-
-LEASES_OF_SILENCE = 3.0  # a worker not heard of for so many heartbeats' seconds is not live
+from orchestrator.store.errors import RunUnknown, StoreError
+_readable = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def dumps(value: Any) -> str:
-    """Return compact JSON text."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    """Return compact JSON text, readable where UTF-8 can hold it."""
+    text = _readable(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which a cut reply of a model may end with
+        return json.dumps(value)
+    return text
 
 
 def submit(
@@ -36,15 +40,15 @@ def submit(
 ) -> None:
     """Create a run, its budget and its first inbox row."""
     db.execute("INSERT OR IGNORE INTO pipelines VALUES (?, ?)", (pipeline_hash, dumps(body)))
-    db.execute(
-        "INSERT INTO runs (run, pipeline, pipeline_hash, mode, task, created, session, trace,"
+    placed = db.execute(
+        "INSERT OR IGNORE INTO runs (run, pipeline, pipeline_hash, mode, task, created, session, trace,"
         " grace_s, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             fact.run,
             pipeline,
             pipeline_hash,
             mode,
-            fact.task,
+            fact.task.encode("utf-8", "replace").decode(),
             time.time(),
             fact.data.get("session"),
             fact.data.get("traceparent", ""),
@@ -52,6 +56,8 @@ def submit(
             dumps(fact.data),
         ),
     )
+    if placed.rowcount == 0:
+        raise StoreError(f"run {fact.run!r} was submitted before; choose another id")
     db.execute(
         "INSERT INTO budgets (run, max_llm_calls, max_tool_calls, max_tokens, max_usd)"
         " VALUES (?, ?, ?, ?, ?)",
@@ -82,7 +88,7 @@ def take(db: sqlite3.Connection, run: str) -> Batch:
     timers = [
         Timer(kind, key, attempt, at)
         for kind, key, attempt, at in db.execute(
-            "SELECT kind, key, attempt, at FROM timers WHERE run = ? AND at <= ? ORDER BY at, key",
+            "SELECT kind, key, attempt, at FROM timers WHERE run = ? AND at <= ? ORDER BY at, kind, key",
             (run, now),
         )
     ]
@@ -139,7 +145,8 @@ def commit(db: sqlite3.Connection, c: Commit) -> None:
         ],
     )
     for row in c.inbox:
-        if db.execute("DELETE FROM inbox WHERE id = ?", (row,)).rowcount != 1:
+        taken = db.execute("DELETE FROM inbox WHERE id = ? AND run = ?", (row, c.run))
+        if taken.rowcount != 1:
             raise CommitVoidError
     _write_attempts(db, c)
     _write_timers(db, c)
@@ -239,13 +246,13 @@ def run_row(db: sqlite3.Connection, run: str) -> RunRow:
     Raises:
         RunUnknown: None or several begin like this.
     """
-    pattern = run.replace("%", "").replace("_", r"\_") + "%"
-    rows = db.execute(
-        f"{_RUN} WHERE run LIKE ? ESCAPE '\\' ORDER BY run = ? DESC LIMIT 4", (pattern, run)
-    ).fetchall()
-    if rows and (rows[0][0] == run or (run and len(rows) == 1)):
+    rows = db.execute(f"{_RUN} WHERE run = ?", (run,)).fetchall()
+    if not rows and run:
+        beginning = (run, run + "\U0010ffff")
+        rows = db.execute(f"{_RUN} WHERE run >= ? AND run < ? LIMIT 4", beginning).fetchall()
+    if len(rows) == 1:
         return _run_row(rows[0])
-    if rows and run:
+    if rows:
         names = ", ".join(row[0] for row in rows)
         raise RunUnknown(f"several runs begin with {run!r}: {names}")
     latest = db.execute("SELECT run FROM runs ORDER BY created DESC LIMIT 3").fetchall()

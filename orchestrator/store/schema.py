@@ -23,7 +23,6 @@ CREATE TABLE runs (
     data TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX runs_created ON runs (created);
-CREATE INDEX runs_live ON runs (pipeline_hash, mode, status);
 CREATE INDEX runs_unpublished ON runs (pipeline_hash, mode) WHERE published < seq;
 CREATE INDEX runs_rootless ON runs (pipeline_hash, mode) WHERE root = 'pending';
 CREATE TABLE ledger (
@@ -49,10 +48,13 @@ CREATE TABLE attempts (
     sent_at REAL NOT NULL,
     resend_s REAL NOT NULL DEFAULT 1.0,
     cancel INTEGER NOT NULL DEFAULT 0,
-    held TEXT NOT NULL DEFAULT '',
+    held_llm_calls INTEGER NOT NULL DEFAULT 0,
+    held_tool_calls INTEGER NOT NULL DEFAULT 0,
+    held_tokens INTEGER NOT NULL DEFAULT 0,
+    held_usd REAL NOT NULL DEFAULT 0,
     PRIMARY KEY (run, subtask, attempt)
 ) WITHOUT ROWID;
-CREATE INDEX attempts_open ON attempts (run, state) WHERE state <> 'closed';
+CREATE INDEX attempts_open ON attempts (run) WHERE state <> 'closed';
 CREATE TABLE timers (
     run TEXT NOT NULL,
     kind TEXT NOT NULL,
@@ -91,7 +93,12 @@ CREATE TABLE budgets (
     tool_calls INTEGER NOT NULL DEFAULT 0,
     tokens INTEGER NOT NULL DEFAULT 0,
     usd REAL NOT NULL DEFAULT 0,
-    usage TEXT NOT NULL DEFAULT '{}'
+    used_llm_calls INTEGER NOT NULL DEFAULT 0,
+    used_tool_calls INTEGER NOT NULL DEFAULT 0,
+    used_input_tokens INTEGER DEFAULT 0,
+    used_output_tokens INTEGER DEFAULT 0,
+    used_cached_tokens INTEGER NOT NULL DEFAULT 0,
+    used_usd REAL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE workers (
     worker TEXT NOT NULL,
@@ -101,7 +108,5 @@ CREATE TABLE workers (
     PRIMARY KEY (worker, agent)
 ) WITHOUT ROWID;
 CREATE INDEX workers_agent ON workers (pipeline_hash, agent, seen);
-CREATE TABLE blobs (
-    sha256 TEXT PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL
-) WITHOUT ROWID;
+CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 """

@@ -158,7 +158,7 @@ class MemorySubscription(Subscription):
         """Put back what runs on an event loop that is gone."""
         for member in self.members:
             member.leave()
-            member.group.queue.extend(m for m in member.running.values() if not m.acknowledged)
+            member.group.queue.extend(member.running.values())
             member.running.clear()
 
 

@@ -1,0 +1,1 @@
+"""Runs of pipelines: settings, rules, run store, orchestrator, worker, command line."""

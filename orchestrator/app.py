@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tracing.setup import Tracing, open_tracing
+from tracing.spans import SpanSink
 
 from agents.base import Agent
 from bus.base import Bus
@@ -81,7 +81,7 @@ class App:
     bus: Bus
     runtime: Runtime
     agents: dict[str, Agent]
-    tracing: Tracing
+    tracing: SpanSink
 
 
 def store_path(source: Source) -> str:
@@ -136,6 +136,9 @@ async def open_app(
         StoreError: The run store cannot be opened.
         BusError: The bus cannot be opened.
     """
+    # The tracing SDK costs 0.1 s to import, which help and errors need not wait for.
+    from tracing.setup import open_tracing
+
     settings = source.settings
     async with AsyncExitStack() as stack:
         path = store_path(source)

@@ -8,14 +8,14 @@ process dies, whoever finds out exports them instead.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from agents.assignment import Assignment
 from agents.events import AgentEvent
-from agents.messages import ToolCall, message_to_json
+from agents.messages import Message, ToolCall, messages_to_json
 from agents.models.base import ModelReply, ModelRequest
 from agents.outcome import Completed, Failed, Outcome, Parked
 from agents.tools import Tool, ToolResult
@@ -24,10 +24,9 @@ from orchestrator.advance import RunView
 from orchestrator.state import Event
 from orchestrator.store.base import RunRow
 from tracing import attributes as names
-from tracing.setup import Tracing
-from tracing.spans import Span, TraceContext, Value, current, new_trace_context, parse_traceparent
+from tracing.content import clip, messages_json
+from tracing.spans import Span, SpanSink, TraceContext, Value, current, new_trace_context, parse_traceparent
 
-CONTENT_CHARS = 8_000
 _ATTEMPT: ContextVar[AttemptSpan | None] = ContextVar("cadenza_attempt", default=None)
 
 
@@ -90,7 +89,7 @@ class Spans:
         pipeline: Pipeline name.
     """
 
-    def __init__(self, tracing: Tracing, *, mode: str, pipeline: str) -> None:
+    def __init__(self, tracing: SpanSink, *, mode: str, pipeline: str) -> None:
         self.tracing = tracing
         self._mode = mode
         self._pipeline = pipeline
@@ -213,7 +212,7 @@ class AgentSpans:
             span.kind = "client"
             span.set({names.REQUEST_MODEL: bare or model, names.PROVIDER: provider})
             if self._content:
-                span.set({names.INPUT_MESSAGES: _shown(message_to_json(request.messages[-1]))})
+                span.set({names.INPUT_MESSAGES: _shown(request.messages)})
 
             def replied(reply: ModelReply) -> None:
                 usage = reply.usage
@@ -228,7 +227,7 @@ class AgentSpans:
                     }
                 )
                 if self._content:
-                    span.set({names.OUTPUT_MESSAGES: _shown(message_to_json(reply.message))})
+                    span.set({names.OUTPUT_MESSAGES: _shown([reply.message])})
 
             yield replied
 
@@ -243,22 +242,22 @@ class AgentSpans:
         with self._call(f"execute_tool {tool.name}", names.EXECUTE_TOOL) as span:
             span.set({names.TOOL: tool.name, names.TOOL_CALL_ID: call.id})
             if self._content:
-                span.set({names.TOOL_ARGUMENTS: json.dumps(call.arguments)[:CONTENT_CHARS]})
+                span.set({names.TOOL_ARGUMENTS: clip(json.dumps(call.arguments))})
 
             def returned(result: ToolResult) -> None:
                 span.set({names.TOOL_STATUS: result.status, names.COST_USD: result.cost_usd})
                 if result.error is not None:
                     span.fail(result.status, result.error)
                 if self._content:
-                    span.set({names.TOOL_RESULT: result.observation()[:CONTENT_CHARS]})
+                    span.set({names.TOOL_RESULT: clip(result.observation())})
 
             yield returned
 
 
-def _shown(message: dict[str, Any]) -> str:
-    """Return a message as Jaeger's view of generative AI shows it: a JSON string of parts."""
-    text = message.get("text") or json.dumps(
-        message.get("content") or message.get("tool_calls"), ensure_ascii=False
-    )
-    part = {"type": "text", "content": text[:CONTENT_CHARS]}
-    return json.dumps([{"role": message["role"], "parts": [part]}], ensure_ascii=False)
+def _shown(messages: Iterable[Message]) -> str:
+    return messages_json((str(m["role"]), _text(m)) for m in messages_to_json(messages))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    said = message.get("text") or message.get("content") or message.get("tool_calls") or ""
+    return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)

@@ -36,10 +36,9 @@ class ReviewedPlanner:
         """Plan, then wait for a person."""
         denied = [a for a in assignment.answers.values() if a.approved is False]
         if denied and assignment.generation:
-            told = (
-                f"\n\nA person rejected an earlier plan: {denied[-1].reason or 'no reason given'}"
-            )
-            assignment = replace(assignment, task=assignment.task + rejected)
+            reason = denied[-1].reason or "no reason given"
+            told = f"{assignment.task}\n\nA person rejected an earlier plan: {reason}"
+            assignment = replace(assignment, task=told)
         entries = await journal.entries()
         outcome = await self._planner.attempt(assignment, journal, on_event)
         if not isinstance(outcome, Completed):
@@ -64,14 +63,14 @@ class ReviewedPlanner:
             data={"plan": outcome.output},
             expires_s=self._expires_s,
         )
-        told = {"input": request_id, "kind": "plan_review", "rendered": request.rendered}
+        about = {"input": request_id, "kind": "plan_review", "rendered": request.rendered}
         event = AgentEvent(
             "input_requested",
             assignment.run,
             assignment.subtask,
             assignment.attempt,
             self.name,
-            told,
+            about,
         )
         on_event(event)
         return Parked(inputs=(request,), usage=outcome.usage)

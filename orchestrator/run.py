@@ -21,7 +21,7 @@ from orchestrator.facts import Answered, CancelAsked, Submitted
 from orchestrator.result import RunResult, open_inputs, read_result, waits_for_people
 from orchestrator.settings import to_json
 from orchestrator.state import Event
-from orchestrator.store.base import RunStore
+from orchestrator.store.base import RunRow, RunStore
 
 MAX_TASK_BYTES = 4 * 1024 * 1024
 MAX_FILE_BYTES = 64 * 1024 * 1024
@@ -144,7 +144,7 @@ class Run:
         self._detached = True
         return self.id
 
-    async def _row(self) -> Any:
+    async def _row(self) -> RunRow:
         return await self._app.store.run(self.id)
 
     async def __aiter__(self) -> AsyncIterator[Event | AgentEvent]:
@@ -184,15 +184,17 @@ class Run:
         while True:
             self._news.clear()
             row = await self._row()
-            events = await self._app.store.ledger(self.id)
             if row.ended is not None:
                 await self._app.runtime.export_root(self.id)
-                return await read_result(self._app.store, row, events)
+                return await self._read(row)
             if not wait_for_people:
                 view = await self._app.runtime.advancer.refresh(self.id)
                 if waits_for_people(view.state):
-                    return await read_result(self._app.store, row, events)
+                    return await self._read(row)
             await self._wait()
+
+    async def _read(self, row: RunRow) -> RunResult:
+        return await read_result(self._app.store, row, await self._app.store.ledger(self.id))
 
     async def provide(
         self,

@@ -20,6 +20,11 @@ _FOREIGN = re.compile(
 )
 
 
+def is_foreign(name: str) -> bool:
+    """Return whether an environment variable is a setting of whoever runs the tests."""
+    return bool(_FOREIGN.match(name))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Turn on asyncio's debug mode in the tests' own loops, not in processes they start."""
     config.option.asyncio_debug = True
@@ -29,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide settings, provider keys and exporters of whoever runs the tests."""
     for name in list(os.environ):
-        if _FOREIGN.match(name):
+        if is_foreign(name):
             monkeypatch.delenv(name)
 
 

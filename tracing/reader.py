@@ -53,12 +53,10 @@ def read_file(path: Path, trace_id: str) -> list[SpanRecord]:
             if trace_id not in line:
                 continue
             try:
-                data = json.loads(line)
-            except ValueError:
-                continue
-            for span in spans_of(data.get("resourceSpans", ())):
-                if span.trace_id == trace_id:
-                    found[span.span_id] = span
+                found_here = list(spans_of(json.loads(line)["resourceSpans"]))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue  # torn: what is left of a line may even be JSON, of another shape
+            found |= {span.span_id: span for span in found_here if span.trace_id == trace_id}
     return list(found.values())
 
 
@@ -79,7 +77,7 @@ def _record(span: Mapping[str, Any], service: str) -> SpanRecord:
         trace_id=str(span["traceId"]).lower(),
         span_id=str(span["spanId"]).lower(),
         parent_id=str(span.get("parentSpanId", "")).lower(),
-        name=span["name"],
+        name=str(span.get("name", "")),
         service=service,
         start_ns=int(span.get("startTimeUnixNano", 0)),
         end_ns=int(span.get("endTimeUnixNano", 0)),

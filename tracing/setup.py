@@ -7,18 +7,22 @@ one they go to a file of OTLP JSON lines, which Jaeger's page can open. No globa
 from __future__ import annotations
 
 import asyncio
+import io
 import logging
 import os
 import socket
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fcntl import LOCK_EX, flock
 from pathlib import Path
+from typing import IO, cast
 
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.json.file import FileSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace.status import Status, StatusCode
@@ -58,11 +62,11 @@ class Tracing:
     ) -> None:
         self.captures_content = captures_content
         self.where = where
-        self._namespace = namespace
         self._exporter = exporter
         self._processor = processor
         self._sampler = sampler
         self._resources: dict[str, Resource] = {}
+        self._base = _base(namespace) if exporter or processor else Resource({})
         # One thread: lines are written whole and in order, and never on the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cadenza-spans")
         self._closed = False
@@ -98,9 +102,7 @@ class Tracing:
 
     def _resource(self, service: str) -> Resource:
         if service not in self._resources:
-            names = {"service.namespace": self._namespace, "host.name": socket.gethostname()}
-            own = Resource.create(names)  # OTEL_RESOURCE_ATTRIBUTES are merged in here
-            self._resources[service] = own.merge(Resource({"service.name": service}))
+            self._resources[service] = self._base.merge(Resource({"service.name": service}))
         return self._resources[service]
 
     def _readable(self, span: Span) -> ReadableSpan:
@@ -110,6 +112,7 @@ class Tracing:
         if span.error is not None:
             attributes["error.type"] = span.error[0]
             status = Status(StatusCode.ERROR, span.error[1][:1_000])
+        start_ns = int(span.start_s * 1e9)
         return ReadableSpan(
             name=span.name,
             context=_context(span.context),
@@ -122,8 +125,9 @@ class Tracing:
             ],
             kind=_KINDS[span.kind],
             status=status,
-            start_time=int(span.start_s * 1e9),
-            end_time=int((span.end_s or span.start_s) * 1e9),
+            start_time=start_ns,
+            # Begun on one host and ended on another whose clock is behind: never negative.
+            end_time=max(start_ns, int((span.end_s or span.start_s) * 1e9)),
             instrumentation_scope=_SCOPE,
         )
 
@@ -132,11 +136,11 @@ class Tracing:
         if self._closed:
             return
         self._closed = True
-        closing = asyncio.get_running_loop().run_in_executor(None, self._shutdown)
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await asyncio.shield(closing)
-        except TimeoutError:
+        # A daemon: asyncio.run and the interpreter wait for the threads of a pool.
+        closing = threading.Thread(target=self._shutdown, name="cadenza-close", daemon=True)
+        closing.start()
+        await asyncio.to_thread(closing.join, CLOSE_S)
+        if closing.is_alive():
             log.warning("spans for %s could not be sent within %s s", self.where, CLOSE_S)
 
     def _shutdown(self) -> None:
@@ -144,6 +148,16 @@ class Tracing:
         for part in (self._processor, self._exporter):
             if part is not None:
                 part.shutdown()
+
+
+def _base(namespace: str) -> Resource:
+    """Return what all services share; ``Resource.create`` brings OTEL_RESOURCE_ATTRIBUTES."""
+    # Services are the agents, so a service name of the environment names what they belong to.
+    own = {
+        "service.namespace": os.environ.get("OTEL_SERVICE_NAME") or namespace,
+        "host.name": socket.gethostname(),
+    }
+    return Resource(own).merge(Resource.create())
 
 
 def _context(place: TraceContext, *, remote: bool = False) -> trace.SpanContext:
@@ -164,14 +178,15 @@ def open_tracing(*, namespace: str, file: Path | None, capture_content: bool = F
     """
     said = os.environ.get(_CAPTURE, "").lower()
     captures = said in ("true", "1", "span_only", "span_and_event") if said else capture_content
-    if os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+    disabled = os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    if disabled or os.environ.get("OTEL_TRACES_EXPORTER", "").lower() == "none":
         return Tracing(namespace)
     sampler = TracerProvider(shutdown_on_exit=False).sampler  # it knows OTEL_TRACES_SAMPLER
     endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
     if endpoint is not None:
         return Tracing(
             namespace,
-            processor=_otlp(),
+            processor=_otlp(endpoint),
             sampler=sampler,
             captures_content=captures,
             where=endpoint,
@@ -180,7 +195,8 @@ def open_tracing(*, namespace: str, file: Path | None, capture_content: bool = F
         return Tracing(namespace)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        exporter = FileSpanExporter(file)
+        stream = cast("IO[str]", _WholeLines(file))
+        exporter = _Told(FileSpanExporter(stream=stream), str(file))
     except OSError as exc:
         log.warning("no trace is written: %s", exc)
         return Tracing(namespace)
@@ -193,9 +209,76 @@ def open_tracing(*, namespace: str, file: Path | None, capture_content: bool = F
     )
 
 
-def _otlp() -> SpanProcessor:
+def _otlp(endpoint: str) -> SpanProcessor:
     # Needs requests, which costs 0.1 s: only those who have a collector pay.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    queue = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE", QUEUE))
-    return BatchSpanProcessor(OTLPSpanExporter(), max_queue_size=queue)
+    queue = None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else QUEUE
+    return BatchSpanProcessor(_Told(OTLPSpanExporter(), endpoint), max_queue_size=queue)
+
+
+class _Told(SpanExporter, logging.Filter):
+    """Wraps an exporter so that an outage is told once, not with every batch."""
+
+    def __init__(self, exporter: SpanExporter, where: str) -> None:
+        logging.Filter.__init__(self)
+        self._exporter = exporter
+        self._where = where
+        self._failing = False
+        self._thread: int | None = None
+        self._reason = ""
+        self._logger = logging.getLogger(type(exporter).__module__)
+        self._logger.addFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep what the exporter says of our spans; what it says of others' passes."""
+        if record.thread != self._thread:
+            return True
+        self._reason = record.getMessage()
+        return False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        self._thread = threading.get_ident()
+        try:
+            result = self._exporter.export(spans)
+        finally:
+            self._thread = None
+        failed = result is not SpanExportResult.SUCCESS
+        if failed and not self._failing:
+            log.warning("spans do not reach %s and are dropped: %s", self._where, self._reason)
+        self._failing = failed
+        return result
+
+    def shutdown(self) -> None:
+        self._exporter.shutdown()
+        self._logger.removeFilter(self)
+
+
+class _WholeLines(io.TextIOBase):
+    """Appends whole lines to a file that other processes append to as well.
+
+    Raises:
+        OSError: The file cannot be opened for writing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        os.close(self._open())
+
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+
+    def write(self, text: str) -> int:
+        fd = self._open()  # for each line: the file may have been moved away
+        try:
+            flock(fd, LOCK_EX)  # closing lets go
+            size = os.fstat(fd).st_size
+            data = text.encode()
+            # A process that was killed while it wrote must cost its own line only.
+            if size and os.pread(fd, 1, size - 1) != b"\n":
+                data = b"\n" + data
+            while data:
+                data = data[os.write(fd, data) :]
+        finally:
+            os.close(fd)
+        return len(text)

@@ -7,6 +7,7 @@ began its work: the root of a run, and the attempt of a worker that died.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,12 @@ from typing import Literal, Protocol
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
+
+# Versions after 00 may append fields; ff is forbidden, and so are ids of zeros.
+_TRACEPARENT = re.compile(
+    r"(?!ff)[0-9a-f]{2}-(?!0{32})(?P<trace>[0-9a-f]{32})-(?!0{16})(?P<span>[0-9a-f]{16})"
+    r"-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
+)
 
 Value = str | bool | int | float | Sequence[str]
 Kind = Literal["internal", "client", "server", "producer", "consumer"]
@@ -60,16 +67,10 @@ def new_trace_context(*, sampled: bool = True) -> TraceContext:
 
 def parse_traceparent(text: str) -> TraceContext | None:
     """Read a ``traceparent``; None when it is empty or malformed, as the specification asks."""
-    parts = text.strip().split("-")
-    if len(parts) < 4 or [len(part) for part in parts[:4]] != [2, 32, 16, 2]:
+    found = _TRACEPARENT.fullmatch(text.strip())
+    if found is None or (text.strip().startswith("00") and found["more"]):
         return None
-    _, trace_id, span_id, flags = parts[:4]
-    try:
-        known = int(trace_id, 16) and int(span_id, 16)
-        sampled = bool(int(flags, 16) & 1)
-    except ValueError:
-        return None
-    return TraceContext(trace_id, span_id, sampled) if known else None
+    return TraceContext(found["trace"], found["span"], bool(int(found["flags"], 16) & 1))
 
 
 @dataclass(slots=True)
@@ -115,7 +116,19 @@ class Span:
 
 
 class SpanSink(Protocol):
-    """Where ended spans go."""
+    """Where ended spans go.
+
+    Attributes:
+        captures_content: Whether spans may carry messages, arguments and results.
+    """
+
+    captures_content: bool
+
+    def new_trace(self, name: str) -> TraceContext:
+        """Return the context of a new root."""
+
+    async def close(self) -> None:
+        """Send what is queued and stop."""
 
     async def emit(self, spans: Sequence[Span]) -> None:
         """Export spans that belong together; never raises for a failing exporter."""
@@ -128,11 +141,13 @@ def current(place: TraceContext) -> Iterator[None]:
     inner = trace.SpanContext(
         int(place.trace_id, 16), int(place.span_id, 16), is_remote=False, trace_flags=flags
     )
-    token = otel_context.attach(trace.set_span_in_context(trace.NonRecordingSpan(inner)))
-    mine = otel_context.get_current()
+    before = otel_context.get_current()
+    mine = trace.set_span_in_context(trace.NonRecordingSpan(inner))
+    otel_context.attach(mine)
     try:
         yield
     finally:
-        # Closed from another task the context is not ours to restore.
+        # Restored by setting it: another task that closes this may have inherited the context,
+        # where the token would be refused and OpenTelemetry would log an error.
         if otel_context.get_current() is mine:
-            otel_context.detach(token)
+            otel_context.attach(before)

@@ -51,8 +51,9 @@ def _line(span: SpanRecord) -> str:
     if reason and reason != "final_answer":
         parts.append(f"({reason})")
     if span.error is not None:
-        parts.append(f"ERROR {about.get(names.ERROR_TYPE, '')}: {span.error}".rstrip(": "))
-    return "  ".join(parts)
+        said = (str(about.get(names.ERROR_TYPE, "")), span.error)
+        parts.append(f"ERROR {': '.join(text for text in said if text)}".rstrip())
+    return "".join(c if c.isprintable() else " " for c in "  ".join(parts))
 
 
 def _tokens(span: SpanRecord) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,8 @@ from agents.usage import Usage
 
 Replier = Callable[[ModelRequest], Any]
 
+_LABEL = re.compile(r"\s*(?:Thought|Action|Final Answer):")
+
 
 class ScriptedModel:
     """Answers from a list of replies, or from a function of the request.
@@ -36,7 +39,8 @@ class ScriptedModel:
     ``match`` answers one call: its call number is how many such replies of the same agent and
     subtask stand before it. Texts and arguments may refer to the conversation (see
     ``Conversation``). In the text dialect a reply with a tool call is written out as
-    ``Thought: … Action: … Action Input: …``, so that one script serves both dialects.
+    ``Thought: … Action: … Action Input: …`` and another one, unless it has a label or is
+    ``verbatim``, as ``Final Answer: …``, so that one script serves both dialects.
 
     Args:
         replies: Texts, mappings with the members of ``ScriptedReply``, or a function that
@@ -146,6 +150,8 @@ class ScriptedModel:
             text, calls = conversation.fill_text(text), conversation.fill(calls)
         if calls and self.dialect == "text":
             text, calls = self._written(text, calls), []
+        elif self.dialect == "text" and text and not (reply.verbatim or _LABEL.match(text)):
+            text = f"Thought: I now know the final answer.\nFinal Answer: {text}"
         taken = taken_ids(request)
         tool_calls = tuple(
             ToolCall(

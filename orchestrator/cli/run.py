@@ -22,7 +22,7 @@ from orchestrator.cli.progress import Progress
 from orchestrator.errors import UsageError
 from orchestrator.pipeline import Pipeline
 from orchestrator.result import RunResult
-from orchestrator.run import Run
+from orchestrator.run import Run, submit
 from orchestrator.state import Event
 
 
@@ -64,8 +64,8 @@ def run(
     screen = Screen(as_json=as_json, quiet=quiet, store_hint=cwd_hint(store))
 
     async def start(opened: Pipeline) -> Run:
-        started = opened.start(text, session=session, files=files, inputs=values)
-        return await started.__aenter__()
+        name = await submit(opened.app, text, session=session, files=files, values=values)
+        return opened.follow(name)
 
     return asyncio.run(drive(source, start, screen))
 

@@ -12,8 +12,8 @@ from agents.journal import EffectMark, Entry, Reserve, Verdict
 from agents.usage import Usage
 from orchestrator.facts import Ended
 from orchestrator.store.base import AttemptId
-from orchestrator.store.ledger_rows import dumps, put
 from orchestrator.store.errors import RunUnknown, StoreError
+from orchestrator.store.ledger_rows import dumps, put
 
 _OWN = "run = ? AND subtask = ? AND attempt = ? AND worker = ?"
 _HELD = "held_llm_calls, held_tool_calls, held_tokens, held_usd"

@@ -141,7 +141,11 @@ class RunStore(ABC):
         mode: str,
         budget: Budget,
     ) -> None:
-        """Create a run with its first inbox row, and keep the pinned pipeline."""
+        """Create a run with its first inbox row, and keep the pinned pipeline.
+
+        Raises:
+            StoreError: There is a run of this id.
+        """
 
     @abstractmethod
     async def put(self, run: str, fact: Fact, *, key: str | None = None) -> bool:
@@ -173,7 +177,11 @@ class RunStore(ABC):
 
     @abstractmethod
     async def published(self, run: str) -> int:
-        """Return the contiguous watermark: events up to it were published."""
+        """Return the contiguous watermark: events up to it were published.
+
+        Raises:
+            RunUnknown: No such run.
+        """
 
     @abstractmethod
     async def mark_published(self, run: str, *, start: int, end: int) -> None:
@@ -201,13 +209,20 @@ class RunStore(ABC):
 
     @abstractmethod
     async def usage(self, run: str) -> Usage:
-        """Return what a run has spent, all attempts, the lost ones too."""
+        """Return what a run has spent, all attempts, the lost ones too.
+
+        Raises:
+            RunUnknown: No such run.
+        """
 
     # --- attempts
 
     @abstractmethod
     async def claim(self, attempt: AttemptId, *, lease_s: float) -> bool:
-        """Claim a sent attempt; the lease starts now. True again for one's own claim."""
+        """Claim a sent attempt; the lease starts now. True again for one's own claim.
+
+        False when it is another's, closed, or to be cancelled.
+        """
 
     @abstractmethod
     async def beat(
@@ -239,6 +254,9 @@ class RunStore(ABC):
     ) -> Verdict:
         """Pass the gate; see ``agents.journal.Journal.record``.
 
+        The same call again, after its answer was lost, writes and counts nothing twice (a call
+        without entries cannot be told from a new one).
+
         Args:
             attempt: Who asks.
             n: Position of the first entry in the subtask's journal generation, from 0.
@@ -253,7 +271,11 @@ class RunStore(ABC):
     async def finish(
         self, attempt: AttemptId, fact: Ended, *, blobs: Mapping[str, bytes]
     ) -> Verdict:
-        """Write an attempt's outcome as an inbox row, with the blobs that it names."""
+        """Write an attempt's outcome as an inbox row, once, with the blobs that it names.
+
+        Returns:
+            ``fenced``, or ``ok``, also for an attempt that is to be cancelled.
+        """
 
     @abstractmethod
     async def journal(

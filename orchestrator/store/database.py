@@ -162,9 +162,7 @@ def _connect(path: str, prepare: Job[None] | None) -> sqlite3.Connection:
     try:
         if path != ":memory:":
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-        db = sqlite3.connect(
-            path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False
-        )
+        db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
         if prepare is None:
             db.execute("PRAGMA query_only = ON")
             return db

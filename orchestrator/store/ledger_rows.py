@@ -15,6 +15,7 @@ from orchestrator.facts import Fact, Submitted
 from orchestrator.state import Event
 from orchestrator.store.base import RunRow
 from orchestrator.store.errors import RunUnknown, StoreError
+
 _readable = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
@@ -41,8 +42,8 @@ def submit(
     """Create a run, its budget and its first inbox row."""
     db.execute("INSERT OR IGNORE INTO pipelines VALUES (?, ?)", (pipeline_hash, dumps(body)))
     placed = db.execute(
-        "INSERT OR IGNORE INTO runs (run, pipeline, pipeline_hash, mode, task, created, session, trace,"
-        " grace_s, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR IGNORE INTO runs (run, pipeline, pipeline_hash, mode, task, created, session,"
+        " trace, grace_s, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             fact.run,
             pipeline,
@@ -88,7 +89,8 @@ def take(db: sqlite3.Connection, run: str) -> Batch:
     timers = [
         Timer(kind, key, attempt, at)
         for kind, key, attempt, at in db.execute(
-            "SELECT kind, key, attempt, at FROM timers WHERE run = ? AND at <= ? ORDER BY at, kind, key",
+            "SELECT kind, key, attempt, at FROM timers WHERE run = ? AND at <= ?"
+            " ORDER BY at, kind, key, attempt",
             (run, now),
         )
     ]

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from agents.journal import EffectMark, Entry, Reserve, Verdict
@@ -13,10 +14,10 @@ from agents.usage import Budget, Usage
 from orchestrator.commit import Batch, Commit
 from orchestrator.facts import Ended, Fact, Submitted
 from orchestrator.state import Event
-from orchestrator.store import attempt_rows, ledger_rows
+from orchestrator.store import attempt_rows, ledger_rows, sweep_rows
 from orchestrator.store.base import AttemptId, Due, RunRow, RunStore, Scope
 from orchestrator.store.database import Database
-from orchestrator.store.errors import StoreNewer, StoreUnusable
+from orchestrator.store.errors import RunUnknown, StoreNewer, StoreUnusable
 from orchestrator.store.schema import SCHEMA_VERSION, TABLES
 
 
@@ -43,12 +44,13 @@ class SqliteRunStore(RunStore):
         names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
         if not names:
             for statement in TABLES.split(";\n"):
-                if statement.strip():
-                    db.execute(statement)
+                db.execute(statement)
             rows = (("version", str(SCHEMA_VERSION)), ("uuid", str(uuid.uuid4())))
             db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-        elif "meta" not in names or "ledger" not in names:
-            raise StoreUnusable(f"{self.path!r} is a database, but not a run store of Cadenza")
+        elif not {"meta", "ledger", "attempts"} <= names:
+            raise StoreUnusable(
+                f"{self.path!r} is a database, but not a run store of Cadenza; name another file"
+            )
         meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
         if int(meta["version"]) > SCHEMA_VERSION:
             raise StoreNewer(
@@ -100,7 +102,10 @@ class SqliteRunStore(RunStore):
 
     async def published(self, run: str) -> int:
         sql = "SELECT published FROM runs WHERE run = ?"
-        return int(await self._scalar(sql, run))
+        row = await self._db.read(lambda db: db.execute(sql, (run,)).fetchone())
+        if row is None:
+            raise RunUnknown(f"there is no run {run!r}")
+        return int(row[0])
 
     async def mark_published(self, run: str, *, start: int, end: int) -> None:
         sql = "UPDATE runs SET published = ? WHERE run = ? AND published = ?"
@@ -117,8 +122,7 @@ class SqliteRunStore(RunStore):
         return dict(json.loads(body))
 
     async def usage(self, run: str) -> Usage:
-        text = await self._scalar("SELECT usage FROM budgets WHERE run = ?", run)
-        return Usage.from_json(json.loads(text))
+        return await self._db.read(lambda db: attempt_rows.usage(db, run))
 
     async def claim(self, attempt: AttemptId, *, lease_s: float) -> bool:
         return await self._db.write(lambda db: attempt_rows.claim(db, attempt, lease_s))
@@ -144,8 +148,7 @@ class SqliteRunStore(RunStore):
         )
 
     async def leave(self, worker: str) -> None:
-        sql = "DELETE FROM workers WHERE worker = ?"
-        await self._db.write(lambda db: db.execute(sql, (worker,)).rowcount)
+        await self._db.write(lambda db: attempt_rows.leave(db, worker))
 
     async def record(
         self,
@@ -185,7 +188,12 @@ class SqliteRunStore(RunStore):
         return await self._db.read(lambda db: attempt_rows.effects(db, run, subtask))
 
     async def due(self, scope: Scope) -> Due:
-        return await self._db.write(lambda db: attempt_rows.due(db, scope))
+        due = await self._db.read(lambda db: sweep_rows.due(db, scope))
+        if due.resend:
+            # Only now under the lock: most sweeps find nothing.
+            taken = await self._db.write(lambda db: sweep_rows.resends(db, scope))
+            due = replace(due, resend=taken)
+        return due
 
     async def root_exported(self, run: str) -> bool:
         sql = "UPDATE runs SET root = 'exported' WHERE run = ? AND root = 'pending'"
@@ -198,7 +206,9 @@ class SqliteRunStore(RunStore):
         return bytes(await self._scalar("SELECT data FROM blobs WHERE sha256 = ?", sha256))
 
     async def version(self) -> int:
-        return await self._db.read(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]))
+        # The writer's own connection: only what others commit changes its number.
+        sql = "PRAGMA data_version"
+        return await self._db.peek(lambda db: int(db.execute(sql).fetchone()[0]))
 
     async def _scalar(self, sql: str, key: str) -> Any:
         row = await self._db.read(lambda db: db.execute(sql, (key,)).fetchone())

@@ -189,8 +189,8 @@ async def test_a_handler_may_close_its_own_subscription_and_the_bus() -> None:
     await bus.subscribe([Route("t", later.take)], group="g")
     await bus.publish("t", message("n"), key="k")
     await later.until_seen(["n"])
-    assert later.ids == ["n"], "what was acknowledged after closing came again"
     await bus.close()
+    assert later.ids == ["n"], "what was acknowledged after closing came again"
 
 
 async def test_handlers_run_in_the_subscribers_context_not_in_the_publishers() -> None:
@@ -227,12 +227,12 @@ async def test_an_acknowledgement_after_the_handler_ended_still_counts() -> None
         inbox.note(delivery)
 
     async with MemoryBus() as bus:
-        await bus.subscribe([Route("t", acknowledge_later)], group="g")
+        await bus.subscribe([Route("t", acknowledge_later, capacity=1)], group="g")
         await bus.publish("t", message("m"), key="k")
-        await inbox.until_seen(["m"])
+        await bus.publish("t", message("n"), key="k")
+        await inbox.until_seen(["m", "n"])
         await inbox.deliveries[0].acknowledge()
         # Equal pauses end in the order they began: when "n" is back, "m" would be too.
-        await bus.publish("t", message("n"), key="k")
         await inbox.until(lambda: inbox.ids.count("n") == 2)
     assert inbox.ids.count("m") == 1
 
@@ -270,6 +270,40 @@ def test_a_bus_works_on_one_event_loop_after_another() -> None:
     asyncio.run(first())
     asyncio.run(second())
     assert sorted(seen) == ["h", "r"]
+
+
+def test_a_handler_left_on_an_old_event_loop_ends_there_without_harm() -> None:
+    bus, old, broken = MemoryBus(), asyncio.new_event_loop(), []
+    old.set_exception_handler(lambda _, context: broken.append(context))
+    inbox = Inbox()
+
+    async def hold(delivery: Delivery) -> None:
+        inbox.note(delivery)
+        await asyncio.Event().wait()
+
+    async def first() -> None:
+        await bus.open()
+        await bus.subscribe([Route("t", hold)], group="g")
+        await bus.publish("t", message("m"), key="k")
+        await inbox.until_seen(["m"])
+
+    async def second() -> None:
+        later = Inbox()
+        async with bus:
+            await bus.subscribe([Route("t", later.take)], group="g")
+            await later.until_seen(["m"])
+
+    async def end_the_rest() -> None:
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.wait(left)
+
+    old.run_until_complete(first())
+    asyncio.run(second())
+    old.run_until_complete(end_the_rest())
+    old.close()
+    assert broken == []
 
 
 async def test_opening_twice_keeps_the_subscriptions() -> None:

@@ -129,6 +129,10 @@ async def test_one_script_serves_both_dialects() -> None:
     text = await ScriptedModel(replies, dialect="text").complete(ask())
     assert text.message.text == 'Thought: Look.\nAction: sql\nAction Input: {"q": "x"}'
     assert text.message.tool_calls == ()
+    answers = ["42", "Final Answer: 42", {"text": "42", "verbatim": True}]
+    said_as_text = [await said(ScriptedModel([a], dialect="text")) for a in answers]
+    told = "Thought: I now know the final answer.\nFinal Answer: 42"
+    assert said_as_text == [told, "Final Answer: 42", "42"]
     with pytest.raises(ModelRefused, match="one action"):
         await said(ScriptedModel([{"tool_calls": [{"name": "a"}, {"name": "b"}]}], dialect="text"))
 

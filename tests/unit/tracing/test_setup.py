@@ -49,7 +49,8 @@ async def test_what_is_written_to_the_file_reads_back(tmp_path: Path) -> None:
     spans = family(new_trace_context())
     attempt, chat = await written(await opened(namespace="stock", file=file), spans, file)
     assert (attempt.name, attempt.service) == ("invoke_agent a", "analyst")
-    assert attempt.parent_id == attempt.links[0] == spans[0].parent.span_id  # type: ignore[union-attr] # it has one
+    assert spans[0].parent is not None
+    assert attempt.parent_id == attempt.links[0] == spans[0].parent.span_id
     assert attempt.attributes == {
         "cadenza.run": "r1",
         "n": 3,
@@ -124,11 +125,16 @@ asyncio.run(main())
 def test_two_processes_that_append_at_once_write_whole_lines(tmp_path: Path) -> None:
     file, trace_id = tmp_path / "traces.jsonl", new_trace_context().trace_id
     command = [sys.executable, "-c", WRITER, str(file), trace_id]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
-    writers = [subprocess.Popen([*command, name], **pipes) for name in "ab"]  # type: ignore[call-overload] # the options are shared
+    pipe = subprocess.PIPE
+    writers = [
+        subprocess.Popen([*command, name], stdin=pipe, stdout=pipe, text=True, cwd=ROOT)
+        for name in "ab"
+    ]
     for writer in writers:
+        assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
     for writer in writers:
+        assert writer.stdin is not None
         writer.stdin.write("go\n")
         writer.stdin.flush()
     for writer in writers:
@@ -168,7 +174,8 @@ async def test_closing_twice_and_emitting_afterwards_are_harmless(tmp_path: Path
 
 async def resource(file: Path) -> dict[str, str]:
     await written(await opened(namespace="stock", file=file), family(new_trace_context()), file)
-    pairs = json.loads(file.read_text())["resourceSpans"][0]["resource"]["attributes"]
+    text = await asyncio.to_thread(file.read_text)
+    pairs = json.loads(text)["resourceSpans"][0]["resource"]["attributes"]
     return {pair["key"]: pair["value"]["stringValue"] for pair in pairs}
 
 

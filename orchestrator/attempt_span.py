@@ -123,7 +123,7 @@ class Spans:
 
     async def lost(self, view: RunView, event: Event) -> None:
         """Export the span of an attempt whose worker is gone."""
-        root = parse_traceparent(str(view.brief.submitted.get("traceparent", "")))
+        root = parse_traceparent(view.brief.root)
         if root is None:
             return
         sub = view.state.subtasks[event.data["subtask"]]

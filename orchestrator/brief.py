@@ -33,6 +33,11 @@ class Brief:
     answers: dict[str, dict[str, Answer]] = field(default_factory=dict)
     dispatched: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def root(self) -> str:
+        """``traceparent`` of the run's root span, or empty."""
+        return str(self.submitted.get("traceparent", ""))
+
     def fold(self, event: Event) -> None:
         """Take one event."""
         data = event.data

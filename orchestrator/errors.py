@@ -3,7 +3,8 @@
 CadenzaError
 ├── UsageError          what was asked cannot be done: an empty task, a missing file
 ├── InputUnknown        no such input request
-└── InputClosed         the input request was answered already
+├── InputClosed         the input request was answered already
+└── OtherStore          a message speaks of another run store than this process has
 """
 
 from __future__ import annotations
@@ -26,3 +27,7 @@ class InputUnknown(CadenzaError):
 
 class InputClosed(CadenzaError):
     """The input request was already answered."""
+
+
+class OtherStore(CadenzaError):
+    """A message speaks of another run store than this process has."""

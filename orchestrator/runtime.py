@@ -10,10 +10,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from agents.assignment import Assignment
 from agents.base import Agent
 from agents.events import AgentEvent
 from bus.base import Bus, Delivery, Route, Subscription
@@ -24,6 +24,7 @@ from orchestrator.advance import Advancer, RunView
 from orchestrator.attempt_span import Spans
 from orchestrator.brief import assignment
 from orchestrator.commit import Timer
+from orchestrator.errors import OtherStore
 from orchestrator.facts import Dispatched
 from orchestrator.rules import ready
 from orchestrator.state import Event
@@ -34,6 +35,7 @@ from orchestrator.worker import Worker
 
 log = logging.getLogger("cadenza.runtime")
 SWEEP_S = 0.5
+_OWN_TIMERS_S = 60.0
 MAX_NESTED_HOPS = 15  # a longer chain would nest deeper than trace views show
 
 
@@ -50,6 +52,8 @@ class Part:
         roles: The other agents: planner and synthesizer.
         slots: Attempts of one agent that may run at once.
         lease_s: Seconds a claim lasts without a heartbeat.
+        nested: Whether a step's span hangs from the step before, in choreography; else from the
+            run.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Part:
     roles: tuple[str, ...] = ()
     slots: int = 4
     lease_s: float = 30.0
+    nested: bool = False
 
 
 class Runtime:
@@ -105,6 +110,8 @@ class Runtime:
         self._scope = Scope(part.pipeline_hash, part.mode, hosted)
         self._subscriptions: list[Subscription] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._timers: set[asyncio.TimerHandle] = set()
+        self._roots = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
         self._watchers: dict[str, list[Callable[[AgentEvent | Event], None]]] = {}
 
@@ -129,14 +136,14 @@ class Runtime:
         """Stop taking work, let running attempts end or give them back, and stop."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._sweeper
-        await self.worker.close(drain_s=drain_s)
+            await asyncio.wait({self._sweeper})
+        await self.worker.stop(drain_s=drain_s)
         for subscription in self._subscriptions:
             await subscription.close()
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
+        await self.worker.close()
+        for timer in self._timers:
+            timer.cancel()
+        while self._tasks:
             await asyncio.wait(self._tasks)
 
     # --- following runs
@@ -172,12 +179,15 @@ class Runtime:
 
     def _wake_at(self, run: str, at: float) -> None:
         pause = at - time.time()
-        if pause < 60.0:  # later ones are the sweeper's
-            self._spawn(self._wake_later(run, pause), name=f"timer {run}")
+        if pause > _OWN_TIMERS_S:  # later ones are the sweeper's
+            return
 
-    async def _wake_later(self, run: str, pause: float) -> None:
-        await asyncio.sleep(max(0.0, pause) + 0.001)
-        await self._advance(run)
+        def fire() -> None:
+            self._timers.discard(timer)
+            self._spawn(self._advance(run), name=f"timer {run}")
+
+        timer = asyncio.get_running_loop().call_later(max(0.0, pause) + 0.001, fire)
+        self._timers.add(timer)
 
     def _spawn(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> None:
         task = asyncio.create_task(coroutine, name=name)
@@ -187,53 +197,53 @@ class Runtime:
     # --- advancing
 
     async def wake(self, run: str, *, traceparent: str = "", hop: int = 0) -> None:
-        """Have a run advanced: by the orchestrator, or in choreography by ourselves."""
-        if self._choreographed:
-            await self.advancer.advance(run, traceparent=traceparent, hop=hop)
-            return
-        envelope = Envelope(
-            id=f"{run}/wake/{time.time_ns()}",
-            type="cadenza.wake",
-            source=f"/{self._part.name}/worker",
-            run=run,
-            store=self._store.uuid,
-            traceparent=traceparent,
-            hop=hop,
-        )
-        await self._bus.publish(self._topics.facts, envelope, key=run)
+        """Have a run advanced: by the orchestrator, or in choreography by ourselves.
 
-    async def _advance(self, run: str) -> None:
-        """Advance on our own account; what fails now is left to the next sweep."""
+        What asks for it is in the run store already, so a failure now is left to a sweep.
+        """
         try:
-            if self._choreographed or self._part.conducts:
-                await self.advancer.advance(run)
-        except (StoreError, BusError):
-            log.warning("could not advance %s; the next sweep will", run, exc_info=True)
-
-    async def _outcome_written(self, run: str, traceparent: str, hop: int) -> None:
-        try:
-            await self.wake(run, traceparent=traceparent, hop=hop)
+            if self._choreographed:
+                await self.advancer.advance(run, traceparent=traceparent, hop=hop)
+                return
+            envelope = Envelope(
+                id=f"{run}/wake/{time.time_ns()}",
+                type="cadenza.wake",
+                source=self.advancer.source,
+                run=run,
+                store=self._store.uuid,
+                traceparent=traceparent,
+                hop=hop,
+            )
+            await self._bus.publish(self._topics.facts, envelope, key=run)
         except (StoreError, BusError):
             log.warning("could not tell of %s; a sweep will", run, exc_info=True)
 
+    async def _outcome_written(self, run: str, traceparent: str, hop: int) -> None:
+        await self.wake(run, traceparent=traceparent, hop=hop)
+
+    async def _advance(self, run: str) -> None:
+        """Advance on our own account; what fails now is left to the next sweep."""
+        if not (self._choreographed or self._part.conducts):
+            return
+        try:
+            await self.advancer.advance(run)
+        except (StoreError, BusError):
+            log.warning("could not advance %s; the next sweep will", run, exc_info=True)
+
     async def _fact_arrived(self, delivery: Delivery) -> None:
         envelope = delivery.envelope
-        if self._ours(envelope):
-            await self.advancer.advance(
-                envelope.run, traceparent=envelope.traceparent, hop=envelope.hop
-            )
+        self._check_store(envelope)
+        await self.advancer.advance(
+            envelope.run, traceparent=envelope.traceparent, hop=envelope.hop
+        )
         await delivery.acknowledge()
 
-    def _ours(self, envelope: Envelope) -> bool:
-        if envelope.store == self._store.uuid:
-            return True
-        log.error(
-            "message %r speaks of run store %s, this process has %s; start it with that store",
-            envelope.id,
-            envelope.store,
-            self._store.uuid,
-        )
-        return False
+    def _check_store(self, envelope: Envelope) -> None:
+        if envelope.store != self._store.uuid:
+            raise OtherStore(
+                f"message {envelope.id!r} speaks of run store {envelope.store!r}, this process"
+                f" has {self._store.uuid!r}; start it with that store"
+            )
 
     async def _published(self, view: RunView, event: Event) -> None:
         if self._part.conducts and event.type == "subtask.dispatched":
@@ -241,31 +251,33 @@ class Runtime:
 
     # --- giving and taking work
 
-    async def _send_work(
-        self, view: RunView, subtask: str, attempt: int, traceparent: str = ""
-    ) -> None:
+    async def _work_for(self, view: RunView, subtask: str, attempt: int) -> Assignment | None:
+        """Return an attempt's assignment, or None when it is no longer the current one."""
         sub = view.state.subtasks.get(subtask)
         if sub is None or sub.status != "open" or sub.attempt != attempt:
-            return
-        work = await assignment(
-            self._store, view.state, view.brief, subtask=subtask, team=dict(self._part.team)
-        )
+            return None
+        team = dict(self._part.team)
+        return await assignment(self._store, view.state, view.brief, subtask=subtask, team=team)
+
+    async def _send(self, view: RunView, work: Assignment, traceparent: str = "") -> None:
         envelope = await pack(
             self._store,
             work,
             source=self.advancer.source,
-            traceparent=traceparent or str(view.brief.submitted.get("traceparent", "")),
+            traceparent=traceparent or view.brief.root,
         )
-        await self._bus.publish(self._topics.work(work.agent), envelope, key=subtask)
+        await self._bus.publish(self._topics.work(work.agent), envelope, key=work.subtask)
+
+    async def _send_work(self, view: RunView, subtask: str, attempt: int) -> None:
+        work = await self._work_for(view, subtask, attempt)
+        if work is not None:
+            await self._send(view, work)
 
     async def _work_arrived(self, delivery: Delivery) -> None:
         envelope = delivery.envelope
-        if not self._ours(envelope):
-            await delivery.acknowledge()
-            return
-        work = await unpack(self._store, envelope)
+        self._check_store(envelope)
         await self.worker.take(
-            work,
+            await unpack(self._store, envelope),
             acknowledge=delivery.acknowledge,
             traceparent=envelope.traceparent,
             hop=envelope.hop,
@@ -274,43 +286,32 @@ class Runtime:
     def _hear(self, agent: str) -> Callable[[Delivery], Coroutine[Any, Any, None]]:
         async def hear(delivery: Delivery) -> None:
             envelope = delivery.envelope
-            mine = envelope.type == "subtask.ready" and envelope.extra.get("agent") == agent
-            if mine and self._ours(envelope):
+            if envelope.type == "subtask.ready" and envelope.extra.get("agent") == agent:
+                self._check_store(envelope)
                 await self._take_ready(agent, envelope)
             await delivery.acknowledge()
 
         return hear
 
     async def _take_ready(self, agent: str, envelope: Envelope) -> None:
-        run = envelope.run
+        run, hop = envelope.run, envelope.hop
         view = await self.advancer.refresh(run, seq=int(envelope.extra.get("seq", "0")))
         cause = envelope.traceparent
-        if not cause or envelope.hop > MAX_NESTED_HOPS:
-            cause = str(view.brief.submitted.get("traceparent", ""))
+        if not self._part.nested or hop > MAX_NESTED_HOPS:
+            cause = ""
+        cause = cause or view.brief.root
         for subtask, attempt in ready(view.state, agent):
-            proposal = Dispatched(time.time(), subtask, attempt)
-            events = await self.advancer.advance(
-                run,
-                proposals=[proposal],
-                traceparent=cause,
-                hop=envelope.hop,
-            )
-            ours = any(
-                e.type == "subtask.dispatched" and e.data["subtask"] == subtask for e in events
-            )
-            if not ours:
+            taken = Dispatched(time.time(), subtask, attempt)
+            events = await self.advancer.advance(run, proposals=[taken], traceparent=cause, hop=hop)
+            if not any(_dispatches(event, subtask, attempt) for event in events):
+                continue  # a fellow was faster
+            work = await self._work_for(view, subtask, attempt)
+            if work is None:
                 continue
             if self.worker.has_slot(agent):
-                work = await assignment(
-                    self._store,
-                    view.state,
-                    view.brief,
-                    subtask=subtask,
-                    team=dict(self._part.team),
-                )
-                await self.worker.take(work, traceparent=cause, hop=envelope.hop)
+                await self.worker.take(work, traceparent=cause, hop=hop)
             else:
-                await self._send_work(view, subtask, attempt, cause)
+                await self._send(view, work, cause)
 
     # --- sweeping
 
@@ -318,23 +319,34 @@ class Runtime:
         while True:
             try:
                 await self.sweep()
-            except (StoreError, BusError):
+            except StoreError:
                 log.warning("a sweep failed; the next comes in %s s", SWEEP_S, exc_info=True)
             await asyncio.sleep(SWEEP_S)
 
     async def sweep(self) -> None:
-        """Do once what nobody else may have done: see ``RunStore.due``."""
+        """Do once what nobody else may have done: see ``RunStore.due``.
+
+        Raises:
+            StoreError: The store does not say what is due.
+        """
         if not (self._choreographed or self._part.conducts):
             return
         due: Due = await self._store.due(self._scope)
         for run in due.advance:
-            await self._advance(run)
+            await self._tried(run, self.advancer.advance(run))
         for run in due.publish:
-            await self.advancer.publish(run)
+            await self._tried(run, self.advancer.publish(run))
         for item in due.resend:
-            await self._resend(item)
+            await self._tried(item.run, self._resend(item))
         for run in due.roots:
-            await self.export_root(run)
+            await self._tried(run, self.export_root(run))
+
+    async def _tried(self, run: str, step: Coroutine[Any, Any, object]) -> None:
+        try:
+            await step
+        except Exception:
+            # One run that cannot be helped must not keep the sweeper from the others.
+            log.exception("sweeping run %s failed; it is tried again", run)
 
     async def _resend(self, item: Resend) -> None:
         view = await self.advancer.refresh(item.run)
@@ -346,7 +358,16 @@ class Runtime:
             await self.advancer.announce(item.run, event)
 
     async def export_root(self, run: str) -> None:
-        """Export the root span of an ended run, once among all processes."""
-        if await self._store.root_exported(run):
-            row = await self._store.run(run)
-            await self._spans.root(row, await self._store.usage(run))
+        """Export the root span of an ended run that is ours to look after, if nobody has."""
+        async with self._roots:
+            if run not in (await self._store.due(replace(self._scope, agents=()))).roots:
+                return
+            # First the span, then the mark: a process that dies between leaves it twice, under
+            # one id, rather than not at all.
+            await self._spans.root(await self._store.run(run), await self._store.usage(run))
+            await self._store.root_exported(run)
+
+
+def _dispatches(event: Event, subtask: str, attempt: int) -> bool:
+    about = (event.data.get("subtask"), event.data.get("attempt"))
+    return event.type == "subtask.dispatched" and about == (subtask, attempt)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from agents.abilities import REPORT_FINDING
 from agents.base import Agent
 from agents.dialects.base import Dialect
 from agents.dialects.native import NativeDialect
@@ -23,6 +24,7 @@ from agents.limits import Spans
 from agents.models.base import Model, ModelSettings
 from agents.models.build import build_model
 from agents.outputs import ModelOutput, OutputType, SchemaOutput, TextOutput
+from agents.people import ASK_HUMAN
 from agents.react import ReActAgent
 from agents.redaction import Redactor
 from agents.stops import StopCondition
@@ -167,7 +169,6 @@ class _Builder:
             budget=entry.budget.budget(),
             max_iterations=entry.max_iterations,
         )
-        reports = self._reports - set(entry.reacts_to) if entry.sort == "react" else set()
         return ReActAgent(
             name,
             model,
@@ -179,7 +180,7 @@ class _Builder:
             stops=self._stops(name, entry),
             output=self._output(name, entry.output or self._answer_type(name)),
             expect_tools=entry.expect_tools,
-            reports=tuple(sorted(reports)),
+            reports=self._kinds(entry),
             can_ask=entry.can_ask if profile.talks else (),
             can_hand_off=entry.can_hand_off if profile.talks else (),
             can_ask_human=entry.ask_human and profile.talks,
@@ -189,6 +190,11 @@ class _Builder:
             spans=self._with.spans(name) if self._with.spans else None,
             redact=self._redact,
         )
+
+    def _kinds(self, entry: AgentEntry) -> tuple[str, ...]:
+        """Kinds of findings that the agent may report: those that others react to."""
+        wanted = self._reports - set(entry.reacts_to) if entry.sort == "react" else ()
+        return tuple(sorted(wanted))
 
     def planner(self) -> Agent:
         entry = self._settings.planner
@@ -236,6 +242,8 @@ class _Builder:
             except ToolDefinitionError as exc:
                 raise SettingsError(f"agent {name!r}: {exc}") from exc
         names = [tool.name for tool in tools]
+        names += [REPORT_FINDING] if self._kinds(entry) else []
+        names += [ASK_HUMAN] if entry.ask_human else []
         for expected in entry.expect_tools:
             if expected not in names:
                 hint = suggest(expected, names)

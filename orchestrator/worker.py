@@ -7,17 +7,17 @@ import logging
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 
 from agents.assignment import Assignment
 from agents.base import Agent
-from agents.errors import AgentError, Halt
+from agents.errors import AgentError, Fenced, Halt, OverBudget
 from agents.events import AgentEvent, OnEvent
 from agents.journal import Verdict
 from agents.outcome import AttemptCancelled, Completed, Failed, Outcome
 from orchestrator.attempt_span import AttemptSpan, Spans
-from orchestrator.codec import canonical_json, digest
+from orchestrator.codec import canonical_json, outcome_to_json
 from orchestrator.facts import Ended
 from orchestrator.store.base import AttemptId, RunStore
 from orchestrator.store.errors import StoreError
@@ -25,6 +25,7 @@ from orchestrator.store_journal import StoreJournal
 
 log = logging.getLogger("cadenza.worker")
 HEARTBEATS_PER_LEASE = 3.0
+_REMEMBERED = 10_000
 
 
 class Worker:
@@ -64,6 +65,7 @@ class Worker:
         self._on_event = on_event
         self._on_outcome = on_outcome
         self._running: dict[AttemptId, asyncio.Task[None]] = {}
+        self._taken: dict[AttemptId, None] = {}
         self._finishing: set[asyncio.Task[None]] = set()
         self._heart: asyncio.Task[None] | None = None
         self._draining = False
@@ -78,22 +80,28 @@ class Worker:
         await self._beat()
         self._heart = asyncio.create_task(self._keep_beating(), name=f"heartbeat {self.name}")
 
-    async def close(self, *, drain_s: float = 0.0) -> None:
-        """Stop: wait for running attempts up to ``drain_s`` seconds, then give them back."""
+    async def stop(self, *, drain_s: float = 0.0) -> None:
+        """Take nothing more; wait for attempts up to ``drain_s`` seconds, then give them back."""
         self._draining = True
-        tasks = list(self._running.values())
-        if tasks and drain_s:
-            await asyncio.wait(tasks, timeout=drain_s)
-        for task in tasks:
-            task.cancel()
-        if tasks or self._finishing:
-            await asyncio.wait([*tasks, *self._finishing])
-        if self._heart is not None:
-            self._heart.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._heart
-            self._heart = None
+        if self._running and drain_s:
+            await asyncio.wait(self._running.values(), timeout=drain_s)
+        while busy := {*self._running.values(), *self._finishing}:
+            for task in self._running.values():
+                task.cancel()
+            await asyncio.wait(busy)
+
+    async def close(self) -> None:
+        """Stop, give back what was claimed meanwhile, and say that we are gone."""
+        await self.stop()
+        if self._heart is None:
+            return
+        self._heart.cancel()
+        await asyncio.wait({self._heart})
+        self._heart = None
+        try:
             await self._store.leave(self.name)
+        except StoreError:
+            log.warning("worker %s could not say that it leaves", self.name, exc_info=True)
 
     def has_slot(self, agent: str) -> bool:
         """Return whether an attempt of this agent would start at once."""
@@ -115,24 +123,36 @@ class Worker:
         """
         slots = self._slots[work.agent]
         await slots.acquire()
+        attempt = AttemptId(work.run, work.subtask, work.attempt, self.name, work.generation)
         try:
-            attempt = AttemptId(work.run, work.subtask, work.attempt, self.name, work.generation)
-            free = attempt not in self._running and not self._draining
-            claimed = free and await self._store.claim(attempt, lease_s=self._lease_s)
-            if acknowledge is not None and not self._draining:
-                await acknowledge()
+            ours = not self._draining and await self._claim(attempt)
         except BaseException:
             slots.release()
             raise
-        if not claimed:
+        if ours:
+            name = f"{work.agent} {work.subtask} #{work.attempt}"
+            task = asyncio.create_task(self._do(attempt, work, traceparent, hop), name=name)
+            self._running[attempt] = task
+            task.add_done_callback(lambda _: self._done(attempt, slots))
+            await asyncio.sleep(0)  # a task cancelled before its first step could not report
+        else:
             slots.release()
+        if acknowledge is not None and (ours or not self._draining):
+            await acknowledge()
+        return ours
+
+    async def _claim(self, attempt: AttemptId) -> bool:
+        # The store grants a worker's own claim again, so a duplicate is refused here.
+        if attempt in self._taken:
             return False
-        name = f"{work.agent} {work.subtask} #{work.attempt}"
-        task = asyncio.create_task(self._do(attempt, work, traceparent, hop), name=name)
-        self._running[attempt] = task
-        task.add_done_callback(lambda _: self._done(attempt, slots))
-        await asyncio.sleep(0)  # a task cancelled before its first step could not report
-        return True
+        self._taken[attempt] = None
+        if len(self._taken) > _REMEMBERED:
+            del self._taken[next(iter(self._taken))]
+        try:
+            return await self._store.claim(attempt, lease_s=self._lease_s)
+        except BaseException:
+            self._taken.pop(attempt, None)
+            raise
 
     def _done(self, attempt: AttemptId, slots: asyncio.Semaphore) -> None:
         self._running.pop(attempt, None)
@@ -150,16 +170,19 @@ class Worker:
             outcome = await self._attempt(attempt, work, span)
         except asyncio.CancelledError:
             outcome = AttemptCancelled()
-        except Halt as halt:
+        except Fenced:
+            log.info("%s of %s is fenced", work.subtask, work.run)
+            return
+        except Halt:
             outcome = AttemptCancelled()
-            if halt.error_class == "fenced":
-                log.info("%s of %s is fenced", work.subtask, work.run)
-                return
         except StoreError:
             # Nothing can be written: the lease runs out and another attempt goes on from there.
             log.exception("%s of %s lost the run store", work.subtask, work.run)
             return
-        finishing = asyncio.create_task(self._finish(attempt, outcome, span, hop))
+        # A task of its own: whoever cancels the attempt must not cut off its report.
+        finishing = asyncio.create_task(
+            self._finish(attempt, outcome, span, hop), name=f"report {work.subtask}"
+        )
         self._finishing.add(finishing)
         finishing.add_done_callback(self._finishing.discard)
         await asyncio.shield(finishing)
@@ -175,12 +198,12 @@ class Worker:
         try:
             with span.current():
                 return await agent.attempt(work, journal, tell)
-        except (asyncio.CancelledError, Halt):
+        except OverBudget as exc:
+            return Failed(exc.error_class, str(exc))
+        except (Halt, StoreError):
             raise
         except AgentError as exc:
             return Failed(exc.error_class, str(exc), retryable=exc.retryable)
-        except StoreError:
-            raise
         except Exception as exc:
             # A bug of an agent or a user's function: it costs its attempt, not the worker.
             log.exception("agent %r raised in %s", work.agent, work.subtask)
@@ -191,18 +214,25 @@ class Worker:
     ) -> None:
         blobs: dict[str, bytes] = {}
         output_hash = None
-        if isinstance(outcome, Completed):
-            try:
+        try:
+            if isinstance(outcome, Completed):
                 raw = canonical_json(outcome.output)
-            except ValueError as exc:
-                outcome = Failed("invalid_output", f"the output is not JSON: {exc}")
-            else:
-                output_hash = digest(outcome.output)
+                output_hash = sha256(raw).hexdigest()
                 blobs[output_hash] = raw
                 outcome = replace(outcome, output=None)
+            canonical_json(outcome_to_json(outcome))
+        except ValueError as exc:
+            # Whoever reads the ledger must be able to; findings and partial results too.
+            blobs, output_hash = {}, None
+            message = f"the output or a finding is not JSON: {exc}"
+            outcome = Failed("invalid_output", message, usage=outcome.usage)
         fact = Ended(time.time(), attempt.subtask, attempt.attempt, outcome, output_hash, self.name)
         await self._spans.finish(span, outcome)
-        verdict = await self._store.finish(attempt, fact, blobs=blobs)
+        try:
+            verdict = await self._store.finish(attempt, fact, blobs=blobs)
+        except StoreError:
+            log.exception("the outcome of %s of %s is lost", attempt.subtask, attempt.run)
+            return
         if verdict == "ok":
             await self._on_outcome(attempt.run, span.traceparent, hop + 1)
 

@@ -28,7 +28,7 @@ PROBES = (
     "/shell.php",
     "/api/v1/users",
 )
-PASSWORD = "violin"  # noqa: S105 - of a server that lives for five seconds
+PASSWORD = "violin"
 GUESSES = [f"guess-{number}" for number in range(24)]
 
 

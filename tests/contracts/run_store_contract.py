@@ -176,17 +176,22 @@ class RunStoreContract(GateContract, SweepContract):
                          lease_s=LEASE_S)  # fmt: skip
         await gear.send("free")
         assert await gear.commit(said("x"), timers=[past()])
-        broken: dict[str, Any] = {
+        wrong: dict[str, dict[str, Any]] = {
             "seq": {"expected_seq": 1},
             "inbox": {"inbox": [10_000]},
             "lease": {"still_lapsed": [("s", 1)]},
             "claim": {"still_unclaimed": [("s", 1)]},
             "unclosed": {"still_unclaimed": [("nobody", 1)]},
             "service": {"still_unserved": ["b", "a"]},
-        }[why]
+        }
         before = await gear.snapshot()
         rows = [row for row, _ in (await store.take(gear.run)).inbox]
-        what = {"inbox": rows, "fired": [past()], "timers": [past("join")], **broken}
+        what: dict[str, Any] = {
+            "inbox": rows,
+            "fired": [past()],
+            "timers": [past("join")],
+            **wrong[why],
+        }
         assert not await gear.commit(
             said("never"), **what, announced=[("n", 1, "a")], sent=[("n", 1)],
             closed=[("free", 1)], cancelled=[("s", 1)], final="failed",

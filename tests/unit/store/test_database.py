@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,10 @@ def make_table(db: sqlite3.Connection) -> None:
 
 def insert(db: sqlite3.Connection, x: int, data: bytes = b"") -> int:
     return db.execute("INSERT INTO t VALUES (?, ?)", (x, data)).rowcount
+
+
+def inserting(x: int, data: bytes = b"") -> Callable[[sqlite3.Connection], int]:
+    return lambda db: insert(db, x, data)
 
 
 def found(db: sqlite3.Connection) -> list[int]:
@@ -51,9 +55,13 @@ async def traced(database: Database) -> list[str]:
 
 async def test_concurrent_writes_share_few_commits(database: Database) -> None:
     statements = await traced(database)
-    jobs = [database.write(lambda db, i=i: insert(db, i)) for i in range(200)]
-    assert await asyncio.gather(*jobs) == [1] * 200
-    assert 1 <= statements.count("COMMIT") <= 12
+    go = threading.Event()  # the first write takes its time, as one to a slow disk does
+    first = asyncio.ensure_future(database.write(lambda db: go.wait(20)))
+    jobs = [asyncio.ensure_future(database.write(inserting(i))) for i in range(200)]
+    await asyncio.sleep(0)  # one step: all are accepted
+    go.set()
+    assert await asyncio.gather(first, *jobs) == [True] + [1] * 200
+    assert statements.count("COMMIT") <= 5
     assert await database.read(found) == list(range(200))
 
 
@@ -66,14 +74,22 @@ async def test_a_lone_write_costs_one_transaction_and_no_savepoint(database: Dat
 async def test_one_failing_job_leaves_its_group_alone(database: Database) -> None:
     await database.write(lambda db: insert(db, 50))
 
-    def half_done(db: sqlite3.Connection, x: int) -> int:
-        insert(db, x)
-        if x == 10:
-            raise KeyError(x)
-        return insert(db, 50) if x == 20 else 0
+    def half_done(x: int) -> Callable[[sqlite3.Connection], int]:
+        def job(db: sqlite3.Connection) -> int:
+            insert(db, x)
+            if x == 10:
+                raise KeyError(x)
+            return insert(db, 50) if x == 20 else 0
 
-    jobs = [database.write(lambda db, i=i: half_done(db, i)) for i in range(40)]
+        return job
+
+    go = threading.Event()
+    first = asyncio.ensure_future(database.write(lambda db: go.wait(20)))
+    jobs = [asyncio.ensure_future(database.write(half_done(i))) for i in range(40)]
+    await asyncio.sleep(0)  # one step: all are accepted
+    go.set()
     results = await asyncio.gather(*jobs, return_exceptions=True)
+    assert await first
     assert [i for i, r in enumerate(results) if r != 0] == [10, 20]
     assert isinstance(results[10], KeyError)
     assert isinstance(results[20], StoreError)
@@ -103,7 +119,7 @@ async def test_a_full_disk_is_told_and_later_writes_work_again(database: Databas
     big = bytes(100_000)
     with pytest.raises(StoreFull, match="free some space"):
         await database.write(lambda db: insert(db, -1, big))
-    jobs = [database.write(lambda db, i=i: insert(db, i, big * (i % 2))) for i in range(8)]
+    jobs = [database.write(inserting(i, big * (i % 2))) for i in range(8)]
     results = await asyncio.gather(*jobs, return_exceptions=True)
     assert all(r == 1 or isinstance(r, StoreFull) for r in results)
     assert any(isinstance(r, StoreFull) for r in results)
@@ -160,8 +176,9 @@ async def test_a_caller_whose_loop_is_gone_does_not_harm_the_others(database: Da
 
     def leave_early() -> None:
         async def ask() -> None:
-            asyncio.ensure_future(database.write(lambda db: go.wait(20) and insert(db, 1)))
+            asking = asyncio.ensure_future(database.write(lambda db: go.wait(20) and insert(db, 1)))
             await asyncio.sleep(0)  # one step: the job is accepted
+            assert not asking.done()
 
         asyncio.run(ask())
 

@@ -24,13 +24,19 @@ def run_sql(path: Path, *statements: str) -> None:
     db.close()
 
 
+def content(path: Path) -> bytes | list[Path] | None:
+    if path.is_dir():
+        return list(path.iterdir())
+    return path.read_bytes() if path.is_file() else None
+
+
 async def refused(path: Path, error: type[Exception]) -> str:
     """Return what opening says; what is there stays as it is."""
-    before = path.read_bytes() if path.is_file() else None
+    before = content(path)
     store = SqliteRunStore(str(path))
     with pytest.raises(error) as caught:
         await store.open()
-    assert (path.read_bytes() if path.is_file() else None) == before
+    assert content(path) == before
     with pytest.raises(StoreClosed):
         await store.runs()
     await store.close()
@@ -82,7 +88,7 @@ async def test_a_newer_versions_store_is_told_and_left_alone(data_folder: Path) 
 async def test_a_store_is_not_used_before_it_is_opened(data_folder: Path) -> None:
     with pytest.raises(StoreClosed):
         await SqliteRunStore(str(data_folder / "runs.db")).runs()
-    assert list(data_folder.iterdir()) == []
+    assert content(data_folder) == []
 
 
 async def test_a_locked_file_is_told(data_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""Examples on real input; each folder's README says what it shows."""

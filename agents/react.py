@@ -16,14 +16,14 @@ from agents.dialects.base import Dialect, Language, PromptParts
 from agents.dialects.prompts import detect_language
 from agents.effects import Effects
 from agents.emitter import Emitter
-from agents.errors import ModelError, OverBudget, UnsupportedMedia
+from agents.errors import AgentError, ModelError, OverBudget, UnsupportedMedia
 from agents.events import OnEvent
 from agents.journal import Journal
 from agents.limits import Limits, NoSpans, Spans
 from agents.loop import Loop
 from agents.memory import Memory
 from agents.messages import SystemMessage, UserMessage
-from agents.models.base import Model
+from agents.models.base import Model, ModelRequest
 from agents.outcome import Completed, Failed, Finding, Outcome, Parked
 from agents.outputs import OutputType, TextOutput
 from agents.people import People, ask_human_tool
@@ -154,6 +154,24 @@ class ReActAgent:
         """Release the model's connections."""
         await self._model.aclose()
 
+    async def requests(self, assignment: Assignment, journal: Journal) -> list[ModelRequest]:
+        """Return what the model was asked so far, by going over a journal once more.
+
+        Give it a journal that refuses every record: then no model is asked and no tool is called.
+
+        Args:
+            assignment: As the last attempt had it.
+            journal: One generation of the subtask's journal.
+        """
+        tape = await Tape.open(journal)
+        asked: list[ModelRequest] = []
+        # What was asked is a fact; that the time is up by now is none.
+        timeless = replace(assignment, deadline=None)
+        emitter = Emitter(timeless, tape, lambda event: None)
+        with contextlib.suppress(AgentError):  # as then, or because nothing more is recorded
+            await self._loop(timeless, tape, emitter, asked.append).run()
+        return asked
+
     def tools_for(self, assignment: Assignment) -> tuple[Tool, ...]:
         """Return the tools it has in this subtask, those of the team included."""
         team = team_tools(assignment, can_ask=self._can_ask, can_hand_off=self._can_hand_off)
@@ -195,7 +213,13 @@ class ReActAgent:
             failed = Failed(exc.error_class, str(exc), retryable=exc.retryable, partial=partial)
             return failed, loop
 
-    def _loop(self, assignment: Assignment, tape: Tape, emitter: Emitter) -> Loop:
+    def _loop(
+        self,
+        assignment: Assignment,
+        tape: Tape,
+        emitter: Emitter,
+        on_request: Callable[[ModelRequest], None] | None = None,
+    ) -> Loop:
         tools = self.tools_for(assignment)
         reads = any("files" in tool.tags for tool in tools)
         types = self._model.media_types
@@ -210,6 +234,7 @@ class ReActAgent:
             spans=self._spans,
             reply_tokens=self.limits.reply_tokens,
             clock=self._clock,
+            on_request=on_request,
         )
         rounds = Rounds(
             assignment=assignment,

@@ -46,6 +46,8 @@ class Turn:
 class Turns:
     """The model calls of one attempt.
 
+    ``on_request`` is told every request, also one whose reply is on the tape.
+
     Attributes:
         tokens: Input and output tokens of the journal, estimated where the server did not say.
     """
@@ -59,6 +61,7 @@ class Turns:
         spans: Spans,
         reply_tokens: int,
         clock: Callable[[], float],
+        on_request: Callable[[ModelRequest], None] | None = None,
     ) -> None:
         self._model = model
         self._tape = tape
@@ -66,6 +69,7 @@ class Turns:
         self._spans = spans
         self._reply_tokens = reply_tokens
         self._clock = clock
+        self._on_request = on_request
         self.tokens = (0, 0)
 
     async def ask(self, request: ModelRequest, *, stop: str | None, ends: float) -> Turn:
@@ -81,6 +85,8 @@ class Turns:
             ModelError: The model's own retries and fallbacks are used up.
             OutOfTime: Time was up before the reply was there.
         """
+        if self._on_request is not None:
+            self._on_request(request)
         n = request.key.call
         prompt = estimate_tokens(request.messages)
         if n not in self._tape.replies:

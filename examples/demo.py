@@ -83,6 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "All replies below are RECORDED: no model is asked, nothing is paid. The tools really run,",
         "and the answers follow the data in examples/*/data.",
     )
+    if not Path(sys.executable).with_name("cadenza").exists():
+        say("`cadenza` stands for `python -m orchestrator.cli.main`; `make setup` installs it.")
     good = [tour(number, each, options) for number, each in enumerate(TOURS, 1)]
     heading("=", "What now")
     say(
@@ -145,7 +147,9 @@ def run(arguments: list[str], *, full: bool) -> Told:
     told.code, told.answer = process.wait(), "".join(answer).rstrip("\n")
     process.stdout.close()
     process.stderr.close()
-    if not full:
+    if told.code and not full:
+        say(*told.progress)
+    elif not full:
         say(f"           ({len(told.progress)} lines of progress, much as above)")
     return told
 

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from bus.base import Bus
 from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
 from bus.topics import Topics
 from orchestrator.brief import Brief
 from orchestrator.codec import canonical_json
-from orchestrator.commit import Timer, plan_commit
+from orchestrator.commit import Batch, Timer, plan_commit
 from orchestrator.facts import Fact
+from orchestrator.rules import RULES_VERSION
 from orchestrator.state import Event, RunState, evolve
 from orchestrator.store.base import RunStore
 
+log = logging.getLogger("cadenza.advance")
 _CACHED_RUNS = 4_096
 
 
 @dataclass(slots=True)
 class RunView:
-    """A run as this process knows it: its state and its words, folded up to one seq."""
+    """A run as this process knows it: its state and its words, folded up to one seq.
+
+    Attributes:
+        newer: The ledger follows rules that are newer than ours: others advance it.
+    """
 
     state: RunState
     brief: Brief = field(default_factory=Brief)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     publishing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    newer: bool = False
 
     def fold(self, events: Sequence[Event]) -> None:
         """Fold further events."""
         for event in events:
+            if event.type == "run.submitted" and event.data["rules_version"] > RULES_VERSION:
+                log.warning("run %s follows newer rules; this process leaves it", self.state.run)
+                self.newer = True
+            if self.newer:
+                self.state.seq = event.seq
+                continue
             self.brief.fold(event)
             evolve(self.state, event)
 
@@ -68,6 +83,7 @@ class Advancer:
         self._on_commit = on_commit
         self._on_published = on_published
         self._views: OrderedDict[str, RunView] = OrderedDict()
+        self._since = time.time()
 
     async def view(self, run: str) -> RunView:
         """Return a run as last folded here, reading its ledger when it is new to us."""
@@ -115,7 +131,9 @@ class Advancer:
 
     async def _decide(self, view: RunView, proposals: Sequence[Fact]) -> list[Event]:
         while True:
-            batch = await self._store.take(view.state.run)
+            if view.newer:
+                return []
+            batch = self._lenient(view, await self._store.take(view.state.run))
             commit = plan_commit(view.state, batch, proposals=proposals, dispatch=self._dispatch)
             if commit.empty:
                 return []
@@ -131,25 +149,37 @@ class Advancer:
         self._on_commit(view, events, commit.timers)
         return events
 
+    def _lenient(self, view: RunView, batch: Batch) -> Batch:
+        # After an outage all processes come back, in any order: the workers have the grace too.
+        shape = view.state.shape
+        if shape is None or time.time() - self._since > shape.limits.grace_s:
+            return batch
+        return replace(batch, attempts=[replace(a, unserved=False) for a in batch.attempts])
+
     async def publish(self, run: str, *, traceparent: str = "", hop: int = 0) -> None:
         """Publish what is committed beyond the contiguous watermark, and move it."""
         view = await self.view(run)
         async with view.publishing:
             start = await self._store.published(run)
             events = await self._store.ledger(run, after=start)
+            if not events:
+                return
+            await self.refresh(run, seq=events[-1].seq)
             for event in events:
-                envelope = await self._envelope(run, event, traceparent, hop)
+                envelope = await self._envelope(view, event, traceparent, hop)
                 await self._bus.publish(self._topics.events, envelope, key=run)
                 await self._on_published(view, event)
-            if events:
-                await self._store.mark_published(run, start=start, end=events[-1].seq)
+            await self._store.mark_published(run, start=start, end=events[-1].seq)
+        if view.state.final is not None:
+            self._views.pop(run, None)
 
     async def announce(self, run: str, event: Event) -> None:
         """Publish one event again, for those who may have missed it."""
-        envelope = await self._envelope(run, event, "", 0)
+        envelope = await self._envelope(await self.view(run), event, "", 0)
         await self._bus.publish(self._topics.events, envelope, key=run)
 
-    async def _envelope(self, run: str, event: Event, traceparent: str, hop: int) -> Envelope:
+    async def _envelope(self, view: RunView, event: Event, traceparent: str, hop: int) -> Envelope:
+        run = view.state.run
         data = canonical_json(event.to_json())
         extra = {"seq": str(event.seq)}
         if agent := event.data.get("agent"):
@@ -166,6 +196,6 @@ class Advancer:
             run=run,
             hop=hop,
             store=self._store.uuid,
-            traceparent=traceparent,
+            traceparent=traceparent or view.brief.root,
             extra=extra,
         )

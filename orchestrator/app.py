@@ -141,7 +141,7 @@ async def open_app(
 
     settings = source.settings
     async with AsyncExitStack() as stack:
-        path = store_path(source)
+        path = await asyncio.to_thread(store_path, source)
         if store is None:
             store = await stack.enter_async_context(SqliteRunStore(path))
         if bus is None:
@@ -171,6 +171,7 @@ async def open_app(
             roles=tuple(x for x in (PLANNER, SYNTHESIZER) if x not in team),
             slots=settings.limits.slots,
             lease_s=settings.limits.lease_s,
+            nested=settings.tracing.choreography_parent == "sender",
         )
         runtime = Runtime(store, bus, agents, part=part, spans=spans)
         await runtime.open()

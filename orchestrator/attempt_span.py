@@ -25,7 +25,15 @@ from orchestrator.state import Event
 from orchestrator.store.base import RunRow
 from tracing import attributes as names
 from tracing.content import clip, messages_json
-from tracing.spans import Span, SpanSink, TraceContext, Value, current, new_trace_context, parse_traceparent
+from tracing.spans import (
+    Span,
+    SpanSink,
+    TraceContext,
+    Value,
+    current,
+    new_trace_context,
+    parse_traceparent,
+)
 
 _ATTEMPT: ContextVar[AttemptSpan | None] = ContextVar("cadenza_attempt", default=None)
 

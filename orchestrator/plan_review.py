@@ -8,11 +8,12 @@ from hashlib import sha256
 from typing import Any
 
 from agents.assignment import Answer, Assignment
-from agents.base import Agent
 from agents.errors import Cancelled, Fenced, InvalidOutput
 from agents.events import AgentEvent, OnEvent
 from agents.journal import Entry, Journal
+from agents.models.base import ModelRequest
 from agents.outcome import Completed, Failed, InputRequest, Outcome, Parked
+from agents.react import ReActAgent
 from orchestrator.plan import PlanOutput
 
 
@@ -25,22 +26,18 @@ class ReviewedPlanner:
         expires_s: Seconds until an unanswered review counts as denied.
     """
 
-    def __init__(self, planner: Agent, *, output: PlanOutput, expires_s: float) -> None:
+    def __init__(self, planner: ReActAgent, *, output: PlanOutput, expires_s: float) -> None:
         self.name = planner.name
         self.description = planner.description
-        self._planner = planner
+        self.planner = planner
         self._output = output
         self._expires_s = expires_s
 
     async def attempt(self, assignment: Assignment, journal: Journal, on_event: OnEvent) -> Outcome:
         """Plan, then wait for a person."""
-        denied = [a for a in assignment.answers.values() if a.approved is False]
-        if denied and assignment.generation:
-            reason = denied[-1].reason or "no reason given"
-            told = f"{assignment.task}\n\nA person rejected an earlier plan: {reason}"
-            assignment = replace(assignment, task=told)
+        assignment = _told(assignment)
         entries = await journal.entries()
-        outcome = await self._planner.attempt(assignment, journal, on_event)
+        outcome = await self.planner.attempt(assignment, journal, on_event)
         if not isinstance(outcome, Completed):
             return outcome
         asked = next((e.data["plan_review"] for e in entries if "plan_review" in e.data), None)
@@ -94,9 +91,22 @@ class ReviewedPlanner:
         edited = self._output.complete(plan, assignment)
         return replace(edited, usage=outcome.usage)
 
+    async def requests(self, assignment: Assignment, journal: Journal) -> list[ModelRequest]:
+        """Return what the model was asked; see ``ReActAgent.requests``."""
+        return await self.planner.requests(_told(assignment), journal)
+
     async def aclose(self) -> None:
         """Release the planner."""
-        await self._planner.aclose()
+        await self.planner.aclose()
+
+
+def _told(assignment: Assignment) -> Assignment:
+    denied = [a for a in assignment.answers.values() if a.approved is False]
+    if not denied or not assignment.generation:
+        return assignment
+    reason = denied[-1].reason or "no reason given"
+    told = f"{assignment.task}\n\nA person rejected an earlier plan: {reason}"
+    return replace(assignment, task=told)
 
 
 def _text(value: Any) -> str:

@@ -11,6 +11,7 @@ from orchestrator.brief import read_output
 from orchestrator.state import TERMINAL, Event, RunState
 from orchestrator.store.base import RunRow, RunStore
 
+_CLOSING = frozenset(f"subtask.{status}" for status in TERMINAL)
 RunStatus = Literal[
     "completed", "failed", "cancelled", "stalled", "over_budget", "waiting", "running"
 ]
@@ -55,7 +56,7 @@ def waits_for_people(state: RunState) -> bool:
     """Return whether nothing moves this run but an answer of a person."""
     asked = False
     for sub in state.subtasks.values():
-        if sub.status in TERMINAL or sub.status == "pending":
+        if sub.status in TERMINAL or (sub.status == "pending" and not sub.deadline):
             continue
         if sub.status != "parked" or sub.until:
             return False
@@ -64,13 +65,16 @@ def waits_for_people(state: RunState) -> bool:
 
 
 def open_inputs(events: list[Event]) -> tuple[dict[str, Any], ...]:
-    """Return the data of the input requests that were not answered."""
+    """Return the data of the input requests that wait for an answer."""
     asked: dict[str, dict[str, Any]] = {}
     for event in events:
         if event.type == "input.requested":
             asked[event.data["input"]] = event.data
         elif event.type == "input.provided":
             asked.pop(event.data["input"], None)
+        elif event.type in _CLOSING:  # whoever asked no longer waits
+            closed = event.data["subtask"]
+            asked = {key: data for key, data in asked.items() if data["subtask"] != closed}
     return tuple(asked.values())
 
 
@@ -96,7 +100,7 @@ async def read_result(store: RunStore, row: RunRow, events: list[Event]) -> RunR
     if row.status != "completed":
         return replace(
             base,
-            status=cast(RunStatus, row.status),
+            status=cast("RunStatus", row.status),
             partial=await outputs(final["partial"]),
             stop_reason=final["error_class"],
             message=final["message"],

@@ -6,16 +6,18 @@ import asyncio
 import mimetypes
 import os
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
-
 
 from agents.assignment import Answer
 from agents.content import Blob
 from agents.events import AgentEvent
 from orchestrator.app import App
+from orchestrator.codec import canonical_json
 from orchestrator.errors import InputClosed, InputUnknown, UsageError
 from orchestrator.facts import Answered, CancelAsked, Submitted
 from orchestrator.result import RunResult, open_inputs, read_result, waits_for_people
@@ -43,19 +45,23 @@ async def keep_files(store: RunStore, paths: Sequence[str | os.PathLike[str]]) -
     """
     blobs: list[Blob] = []
     for path in map(Path, paths):
-        try:
-            size = path.stat().st_size
-            if size > MAX_FILE_BYTES:
-                raise UsageError(f"file {str(path)!r} has {size:,} bytes; 64 MiB is the most")
-            data = await asyncio.to_thread(path.read_bytes)
-        except OSError as exc:
-            raise UsageError(f"file {str(path)!r} cannot be read: {exc.strerror}") from exc
         if any(blob.name == path.name for blob in blobs):
             raise UsageError(f"two files are named {path.name!r}; rename one")
+        data = await asyncio.to_thread(_read, path)
         media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         sha = await store.put_blob(data, media_type)
         blobs.append(Blob(media_type, sha, path.name, len(data)))
     return blobs
+
+
+def _read(path: Path) -> bytes:
+    try:
+        size = path.stat().st_size
+        if size > MAX_FILE_BYTES:
+            raise UsageError(f"file {str(path)!r} has {size:,} bytes; 64 MiB is the most")
+        return path.read_bytes()
+    except OSError as exc:
+        raise UsageError(f"file {str(path)!r} cannot be read: {exc.strerror}") from exc
 
 
 async def submit(
@@ -119,13 +125,15 @@ class Run:
         self._app = app
         self._detached = False
         self._news = asyncio.Event()
-        self._queue: asyncio.Queue[Event | AgentEvent] = asyncio.Queue()
+        self._agent_events: deque[AgentEvent] = deque()
         self._seq = 0
+        self._readers = 0
+        self._yielded = asyncio.Condition()
         self._stop = app.runtime.watch(run, self._told)
 
     def _told(self, event: AgentEvent | Event) -> None:
         if isinstance(event, AgentEvent):
-            self._queue.put_nowait(event)
+            self._agent_events.append(event)
         self._news.set()
 
     async def __aenter__(self) -> Self:
@@ -149,24 +157,35 @@ class Run:
 
     async def __aiter__(self) -> AsyncIterator[Event | AgentEvent]:
         """Yield events until the run ends; those of the ledger come complete and in order."""
-        while True:
-            self._news.clear()
-            events = await self._app.store.ledger(self.id, after=self._seq)
-            while not self._queue.empty():
-                yield self._queue.get_nowait()
-            for event in events:
-                self._seq = event.seq
-                yield event
-            if (await self._row()).ended and not events and self._queue.empty():
-                return
-            await self._wait()
+        self._readers += 1
+        try:
+            while True:
+                self._news.clear()
+                ended = (await self._row()).ended is not None
+                events = await self._app.store.ledger(self.id, after=self._seq)
+                while self._agent_events:
+                    yield self._agent_events.popleft()
+                for event in events:
+                    self._seq = event.seq
+                    yield event
+                async with self._yielded:
+                    self._yielded.notify_all()
+                if ended:
+                    return
+                if not events:
+                    await self._wait()
+        finally:
+            self._readers -= 1
 
     async def caught_up(self) -> None:
         """Wait until an iteration that is under way has yielded all that the ledger holds."""
         last = (await self._row()).seq
-        while self._seq < last or not self._queue.empty():
-            self._news.set()
-            await asyncio.sleep(0.005)
+        async with self._yielded:
+            while self._readers and (self._seq < last or self._agent_events):
+                self._news.set()
+                with suppress(TimeoutError):  # whoever iterated may have failed
+                    async with asyncio.timeout(POLL_S):
+                        await self._yielded.wait()
 
     async def _wait(self) -> None:
         try:
@@ -181,20 +200,24 @@ class Run:
         Args:
             wait_for_people: False returns with status ``waiting`` once only people can go on.
         """
+        store = self._app.store
         while True:
             self._news.clear()
             row = await self._row()
             if row.ended is not None:
                 await self._app.runtime.export_root(self.id)
-                return await self._read(row)
-            if not wait_for_people:
-                view = await self._app.runtime.advancer.refresh(self.id)
-                if waits_for_people(view.state):
-                    return await self._read(row)
+                return await read_result(store, row, await store.ledger(self.id))
+            if not wait_for_people and await self._waits_for_people():
+                return await read_result(store, row, await store.ledger(self.id))
             await self._wait()
 
-    async def _read(self, row: RunRow) -> RunResult:
-        return await read_result(self._app.store, row, await self._app.store.ledger(self.id))
+    async def _waits_for_people(self) -> bool:
+        # First the inbox: an answer that lies there moves the run on.
+        batch = await self._app.store.take(self.id)
+        if batch.inbox or batch.timers:
+            return False
+        view = await self._app.runtime.advancer.refresh(self.id)
+        return waits_for_people(view.state)
 
     async def provide(
         self,
@@ -216,8 +239,13 @@ class Run:
 
         Raises:
             InputUnknown: The run has no open request of this id.
-            InputClosed: It was answered already.
+            InputClosed: It was answered already, or is no longer asked.
+            UsageError: The value is not JSON.
         """
+        try:
+            canonical_json(value)
+        except ValueError as exc:
+            raise UsageError(f"the value of an answer must be JSON: {exc}") from exc
         answer = Answer(approved=approve, value=value, reason=reason)
         await provide(self._app.store, self.id, input_id, answer, by=by)
         await self._app.runtime.wake(self.id)
@@ -238,9 +266,7 @@ async def provide(
     if len(found) != 1:
         still = ", ".join(data["input"] for data in open_inputs(events)) or "none"
         raise InputUnknown(f"run {run!r} has no input request {input_id!r}; open ones: {still}")
-    fresh = await store.put(
-        run, Answered(time.time(), found[0], answer, by), key=f"input/{found[0]}"
-    )
-    closed = found[0] not in [data["input"] for data in open_inputs(events)]
-    if closed or not fresh:
-        raise InputClosed(f"input request {found[0]!r} was already answered")
+    still_open = found[0] in [data["input"] for data in open_inputs(events)]
+    fact = Answered(time.time(), found[0], answer, by)
+    if not still_open or not await store.put(run, fact, key=f"input/{found[0]}"):
+        raise InputClosed(f"input request {found[0]!r} was answered, or is no longer asked")

@@ -353,9 +353,10 @@ class Runtime:
         if item.state == "sent":
             await self._send_work(view, item.subtask, item.attempt)
         elif self._choreographed:
-            data = {"subtask": item.subtask, "agent": item.agent}
-            event = Event("subtask.ready", data, seq=view.state.seq, time=time.time())
-            await self.advancer.announce(item.run, event)
+            told = ("subtask.ready", item.subtask)
+            ledger = await self._store.ledger(item.run)
+            again = [e for e in ledger if (e.type, e.data.get("subtask")) == told]
+            await self.advancer.announce(item.run, again[-1])
 
     async def export_root(self, run: str) -> None:
         """Export the root span of an ended run that is ours to look after, if nobody has."""

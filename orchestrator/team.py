@@ -28,7 +28,7 @@ from agents.people import ASK_HUMAN
 from agents.react import ReActAgent
 from agents.redaction import Redactor
 from agents.stops import StopCondition
-from agents.toolbox.registry import BUILT_IN, build_tools
+from agents.toolbox.registry import BUILT_IN, build_tools, common_options
 from agents.tools import Tool
 from orchestrator.plan import PlanOutput
 from orchestrator.plan_review import ReviewedPlanner
@@ -261,7 +261,7 @@ class _Builder:
         if not isinstance(found, Tool):
             hint = "put @tool above the function"
             raise SettingsError(f"{word!r} is not a tool but a {type(found).__name__}", hint=hint)
-        return (found.with_options(**options) if options else found,)
+        return (found.with_options(**common_options(word, options)) if options else found,)
 
     def _stops(self, name: str, entry: AgentEntry) -> list[StopCondition]:
         found = []

@@ -48,7 +48,7 @@ async def unpack(store: RunStore, envelope: Envelope) -> Assignment:
     try:
         raw = envelope.data if ref is None else await store.blob(ref)
         return assignment_from_json(json.loads(raw))
-    except (KeyError, TypeError, json.JSONDecodeError) as exc:
+    except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise ValueError(f"message {envelope.id!r} is not a work message: {exc}") from exc
 
 

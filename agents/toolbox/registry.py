@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from agents.errors import ToolDefinitionError
 from agents.tool_arguments import Arguments, near
@@ -35,12 +35,37 @@ BUILT_IN: Mapping[str, Callable[..., tuple[Tool, ...]]] = {
     "write_file": write_file,
 }
 
-# Any built-in tool takes these too.
+# Any tool takes these in a pipeline file.
 _COMMON: Mapping[str, TypeAdapter[Any]] = {
-    "timeout_s": TypeAdapter(float),
-    "max_chars": TypeAdapter(int),
+    "timeout_s": TypeAdapter(Annotated[float, Field(gt=0)]),
+    "max_chars": TypeAdapter(Annotated[int, Field(gt=0)]),
     "needs_approval": TypeAdapter(bool),
 }
+
+
+def common_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that any tool takes, checked; see ``Tool.with_options``.
+
+    Args:
+        name: The tool, for errors.
+        options: What stands beneath the name.
+
+    Raises:
+        ToolDefinitionError: An option is unknown or wrong.
+    """
+    found = {}
+    for option, value in options.items():
+        if option not in _COMMON:
+            raise ToolDefinitionError(
+                f"tool {name!r} has no option {option!r}{near(option, _COMMON)}; "
+                f"the options are: {', '.join(_COMMON)}"
+            )
+        try:
+            found[option] = _COMMON[option].validate_python(value)
+        except ValidationError as exc:
+            why = exc.errors()[0]["msg"]
+            raise ToolDefinitionError(f"tool {name!r}: {option}: {why}") from None
+    return found
 
 
 def build_tools(name: str, options: Mapping[str, Any], base: Path) -> tuple[Tool, ...]:
@@ -63,15 +88,9 @@ def build_tools(name: str, options: Mapping[str, Any], base: Path) -> tuple[Tool
         )
     arguments = Arguments.of(factory)
     own = {k: v for k, v in options.items() if k in arguments.names or k not in _COMMON}
+    common = common_options(name, {k: v for k, v in options.items() if k not in own})
     try:
         valid = arguments.validate(own)
-        common = {
-            option: _COMMON[option].validate_python(value)
-            for option, value in options.items()
-            if option not in own
-        }
-    except ValidationError as exc:
-        raise ToolDefinitionError(f"tool {name!r}: {exc.errors()[0]['msg']}") from None
     except ValueError as exc:
         raise ToolDefinitionError(f"tool {name!r}: {exc}") from None
     made = factory(**{option: _within(base, value) for option, value in valid.items()})

@@ -25,6 +25,7 @@ COLUMNS = (
     "median_age",
     "life_expectancy",
     "urban_percent",
+    "population_year",
 )
 REGIONS = {
     "africa": "Africa",
@@ -71,17 +72,19 @@ def row(entry: dict[str, Any], region: str) -> dict[str, str] | None:
     """Return one row, or None for dependencies, unions, and small or incomplete entries."""
     people, land = entry.get("People and Society", {}), entry.get("Geography", {})
     government = entry.get("Government", {})
+    counted = text_at(people, "Population", "total")
     values = (
         name(government),
         re.split(r" in |[;(]", text_at(government, "Capital", "name"))[0].strip(),
         region,
-        number(text_at(people, "Population", "total")),
+        number(counted),
         number(text_at(land, "Area", "land")),
         number(text_at(land, "Area", "water")),
         number(text_at(land, "Coastline")),
         number(text_at(people, "Median age", "total")),
         number(text_at(people, "Life expectancy at birth", "total population")),
         number(text_at(people, "Urbanization", "urban population")),
+        number(counted.partition("(")[2]),
     )
     if "Dependency status" in government or not all(values):
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ANSWER, FAILED, USAGE, BUDGET, WAITS, INTERRUPTED = 0, 1, 2, 3, 4, 130
+ANSWER, FAILED, USAGE, BUDGET, WAITS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 4, 130, 143
 
 OF_STATUS = {
     "completed": ANSWER,
@@ -11,26 +11,21 @@ OF_STATUS = {
     "cancelled": FAILED,
     "over_budget": BUDGET,
     "waiting": WAITS,
-    "running": ANSWER,
 }
 # By name, so that help and usage errors import none of the modules that define them.
-_USAGE = {
-    "SettingsError",
-    "UsageError",
-    "InputUnknown",
-    "InputClosed",
-    "RunUnknown",
-    "StoreError",
-    "ToolDefinitionError",
-    "PromptsError",
+_OF_ERROR = {
+    "CadenzaError": USAGE,
+    "SettingsError": USAGE,
+    "RunUnknown": USAGE,
+    "StoreUnusable": USAGE,
+    "StoreNewer": USAGE,
+    "StoreError": FAILED,
+    "ToolDefinitionError": USAGE,
+    "BusError": FAILED,
 }
 
 
-def exit_of(exc: Exception) -> tuple[int, str | None]:
-    """Return the exit code of an error and what to print; None for a bug, which is raised."""
-    names = {kind.__name__ for kind in type(exc).__mro__}
-    if names & _USAGE:
-        return USAGE, str(exc)
-    if names & {"BusError"}:
-        return FAILED, str(exc)
-    return FAILED, None
+def exit_of(exc: Exception) -> int | None:
+    """Return the exit code of an error that is no bug of ours; None for one that is."""
+    names = (kind.__name__ for kind in type(exc).__mro__)
+    return next((_OF_ERROR[name] for name in names if name in _OF_ERROR), None)

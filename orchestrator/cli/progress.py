@@ -1,4 +1,4 @@
-"""Progress lines: one for each thing that a person wants to know while a run works."""
+"""Progress lines: one for each thing that a person wants to know of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ def short(value: Any, width: int = _WIDTH) -> str:
     text = " ".join(text.split())
     if len(text) <= width:
         return text
-    return f"{text[:width]}… ({len(text) - width} more)"
+    return f"{text[:width]}… ({len(text) - width:,} more)"
+
+
+def line(word: str, text: str, color: str | None = None) -> str:
+    """Return a line whose first word says what it is about; further lines are indented."""
+    return f"{click.style(f'{word:>9}', fg=color)}  {text}".replace("\n", f"\n{'':>11}")
 
 
 class Progress:
@@ -28,7 +33,7 @@ class Progress:
 
     Args:
         write: Takes one line.
-        verbose: Whether to show each iteration and thought.
+        verbose: Whether to show each turn.
     """
 
     def __init__(self, write: Callable[[str], None], *, verbose: bool = False) -> None:
@@ -36,90 +41,129 @@ class Progress:
         self._verbose = verbose
         self._agents: dict[str, str] = {}
 
+    def learn(self, event: Event | AgentEvent) -> None:
+        """Take what later lines need of an event that is not shown."""
+        if event.type == "subtask.spawned":
+            self._agents[event.data["subtask"]] = event.data["agent"]
+
     def show(self, event: Event | AgentEvent) -> None:
         """Show one event, if it is of interest."""
+        self.learn(event)
         if isinstance(event, AgentEvent):
-            line = self._agent_line(event)
+            told = self._of_agent(event)
+        elif event.type.startswith(("subtask.", "attempt.")):
+            told = self._of_subtask(event.type, event.data)
         else:
-            line = self._ledger_line(event)
-        if line is not None:
-            self._write(line)
+            told = self._of_run(event.type, event.data)
+        if told is not None:
+            self._write(told)
 
-    def _name(self, subtask: str) -> str:
+    def name(self, subtask: str) -> str:
+        """Return a subtask with its agent."""
         agent = self._agents.get(subtask, "")
         return f"{subtask} ({agent})" if agent else subtask
 
-    def _ledger_line(self, event: Event) -> str | None:
-        data = event.data
-        match event.type:
+    def _of_subtask(self, kind: str, data: dict[str, Any]) -> str | None:
+        name = self.name(data["subtask"])
+        match kind:
             case "subtask.spawned":
-                self._agents[data["subtask"]] = data["agent"]
-                return self._spawned(data)
-            case "subtask.dispatched" if data["attempt"] > 1:
-                return _line("again", f"{self._name(data['subtask'])}: attempt {data['attempt']}")
+                return line("subtask", f"{name}{origin(data)}{_task(data)}")
             case "subtask.dispatched":
-                return _line("start", self._name(data["subtask"]))
+                again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
+                return line("start", f"{name}{again}")
             case "subtask.completed":
-                return _line("done", self._completed(data), "green")
+                return line("done", f"{name}{_completed(data)}", "green")
             case "subtask.failed":
-                why = f"{data['error_class']}: {short(data['message'])}"
-                return _line("failed", f"{self._name(data['subtask'])}: {why}", "red")
+                return line("failed", f"{name}: {_why(data)}", "red")
             case "subtask.retry_scheduled":
-                why = f"{data['error_class']}: {short(data['message'])}"
-                return _line("retry", f"{self._name(data['subtask'])}: {why}", "yellow")
-            case "attempt.expired":
-                return _line("lost", f"{self._name(data['subtask'])}: its worker is gone", "yellow")
+                return line("retry", f"{name}: {_why(data)}", "yellow")
+            case "subtask.parked" if data["subtasks"]:
+                return line("waits", f"{name} for {', '.join(data['subtasks'])}")
             case "subtask.cancelled" | "subtask.superseded":
-                word = event.type.removeprefix("subtask.")
-                return _line(word, self._name(data["subtask"]))
-            case "finding.reported":
-                what = f"{data['kind']}: {short(data['data'])}"
-                return _line("finding", f"{self._name(data['subtask'])}: {what}", "cyan")
-            case "input.requested":
-                return _line("asks", f"{data['input']}: {data['rendered']}", "yellow")
-            case "input.provided":
-                return _line("answered", f"{data['input']}: {_answered(data)}")
-            case "run.ending":
-                return _line("ending", f"{data['error_class']}: {short(data['message'])}", "red")
-            case "reaction.refused":
-                return _line("refused", f"{data['agent']}: {data['reason']}", "yellow")
+                because = data.get("reason") or f"by {data.get('by')}"
+                return line(kind.removeprefix("subtask."), f"{name}: {because}")
+            case "attempt.expired":
+                return line("lost", f"{name}: its worker is gone; it goes on elsewhere", "yellow")
+            case "attempt.given_back":
+                return line("left", f"{name}: its worker stopped; it goes on elsewhere", "yellow")
         return None
 
-    def _spawned(self, data: dict[str, Any]) -> str:
-        after = f" after {', '.join(data['after'])}" if data.get("after") else ""
-        task = f": {short(data['task'])}" if data.get("task") and data["kind"] == "act" else ""
-        why = ""
-        if data.get("finding") and data.get("trigger"):
-            why = f" because of {data['finding']['kind']} from {data['trigger']}"
-        return _line("subtask", f"{self._name(data['subtask'])}{after}{why}{task}")
+    def _of_run(self, kind: str, data: dict[str, Any]) -> str | None:
+        match kind:
+            case "finding.reported":
+                what = f"{data['kind']}: {short(data['data'])}"
+                return line("finding", f"{self.name(data['subtask'])}: {what}", "cyan")
+            case "reaction.refused":
+                return line("refused", f"{data['agent']}: {data['reason']}", "yellow")
+            case "input.requested":
+                return line("asks", f"{self.name(data['subtask'])}: {data['rendered']}", "yellow")
+            case "input.provided":
+                by = f" by {data['by']}" if data.get("by") else ""
+                return line("answered", f"{self.name(data['subtask'])}: {_answered(data)}{by}")
+            case "replan.queued":
+                return line("replan", f"{self.name(data['subtask'])} waits for the replan before")
+            case "run.ending":
+                return line("ending", f"{data['error_class']}: {short(data['message'])}", "red")
+        return None
 
-    def _completed(self, data: dict[str, Any]) -> str:
-        told = self._name(data["subtask"])
-        if data.get("adopted_from"):
-            told += f", by {data['adopted_from']}"
-        if data.get("stop_reason") not in (None, "final_answer", "handed_off"):
-            told += f" (stopped: {data['stop_reason']})"
-        for warning in data.get("warnings", ()):
-            told += f"\n           warning: {warning}"
-        return told
-
-    def _agent_line(self, event: AgentEvent) -> str | None:
+    def _of_agent(self, event: AgentEvent) -> str | None:
         data = event.data
         match event.type:
             case "tool_start":
-                call = f"{data.get('name', data.get('tool'))}({short(data.get('arguments'), 80)})"
-                return _line("tool", f"{event.subtask}: {call}")
-            case "tool_result" | "tool_error" | "tool_duplicate":
-                text = data.get("summary") or data.get("error") or data.get("status")
-                color = "red" if event.type == "tool_error" else None
-                return _line("", f"{event.subtask}: → {short(text, 90)}", color)
+                call = f"{data['tool']}({_arguments(data['arguments'])})"
+                return line("tool", f"{event.subtask}: {call}")
+            case "tool_result":
+                return line("", f"{event.subtask}: {data['tool']} → {short(data['summary'], 90)}")
+            case "tool_error":
+                why = f"{data['status']}: {short(data['error'], 90)}"
+                return line("", f"{event.subtask}: {data['tool']} → {why}", "red")
+            case "tool_duplicate":
+                return line("", f"{event.subtask}: {data['tool']} → the same call as another")
             case "parse_repair":
-                return _line("repair", f"{event.subtask}: {short(data)}", "yellow")
+                return line("repair", f"{event.subtask}: {data['repair']}", "yellow")
             case "budget_warning":
-                return _line("budget", f"{event.subtask}: {short(data)}", "yellow")
+                used = f"{data['used']:.6g} of {data['limit']:.6g} {data['bound']} used"
+                return line("budget", f"{event.subtask}: {used}", "yellow")
+            case "agent_stop":
+                why = f"{data['reason']}: no further turns"
+                return line("stop", f"{event.subtask}: {why}", "yellow")
             case "iteration_end" if self._verbose:
-                return _line("turn", f"{event.subtask}: {short(data)}")
+                return line("turn", f"{event.subtask}: {data['iteration']}")
         return None
+
+
+def origin(data: dict[str, Any]) -> str:
+    """Return what a subtask waits for, or why there is one; ``data`` is of its spawning."""
+    if data.get("replan_of"):
+        return f" instead of {data['replan_of']}"
+    if data.get("wait_mode"):
+        word = "handed off" if data["wait_mode"] == "hand_off" else "asked"
+        return f" {word} by {data['parent']}"
+    if data.get("finding") and data.get("trigger"):
+        return f" because of {data['finding']['kind']} from {data['trigger']}"
+    after = data.get("after") or data.get("inputs") or ()
+    join = " any of" if data.get("join") == "any" else ""
+    return f" after{join} {', '.join(after)}" if after else ""
+
+
+def _task(data: dict[str, Any]) -> str:
+    return f": {short(data['task'])}" if data.get("task") and data["kind"] == "act" else ""
+
+
+def _completed(data: dict[str, Any]) -> str:
+    told = f", by {data['adopted_from']}" if data.get("adopted_from") else ""
+    if data.get("stop_reason") not in (None, "final_answer", "handed_off"):
+        told += f" (stopped: {data['stop_reason']})"
+    return told + "".join(f"\nwarning: {warning}" for warning in data.get("warnings", ()))
+
+
+def _why(data: dict[str, Any]) -> str:
+    return f"{data['error_class']}: {short(data['message'], 300)}"
+
+
+def _arguments(arguments: dict[str, Any]) -> str:
+    pairs = (f"{k}={json.dumps(v, ensure_ascii=False)}" for k, v in arguments.items())
+    return short(", ".join(pairs), 80)
 
 
 def _answered(data: dict[str, Any]) -> str:
@@ -129,9 +173,5 @@ def _answered(data: dict[str, Any]) -> str:
         return short(data["value"])
     word = "approved" if data["approved"] else "denied"
     edited = f" with {short(data['value'])}" if data["value"] is not None else ""
-    reason = f": {data['reason']}" if data["reason"] else ""
+    reason = f" ({data['reason']})" if data["reason"] else ""
     return f"{word}{edited}{reason}"
-
-
-def _line(word: str, text: str, color: str | None = None) -> str:
-    return f"{click.style(f'{word:>9}', fg=color)}  {text}"

@@ -8,25 +8,22 @@ import time
 
 import click
 
-from orchestrator.canonical import canonical
-from orchestrator.cli.options import cwd_hint, existing_store, pinned_source, store_option
-from orchestrator.cli.run import Screen, drive
-from orchestrator.cli.show import messages_of, story_of
+from orchestrator.canonical import canonical, canonical_hash
+from orchestrator.cli.exits import OF_STATUS
+from orchestrator.cli.messages import messages_of
+from orchestrator.cli.progress import line, short
+from orchestrator.cli.run import Drive
+from orchestrator.cli.screen import Screen
+from orchestrator.cli.show import story_of
+from orchestrator.cli.sources import existing_store, pinned, store_option
 from orchestrator.facts import CancelAsked
 from orchestrator.pipeline import Pipeline
-from orchestrator.result import open_inputs
-from orchestrator.run import Run
+from orchestrator.result import open_inputs, read_result
+from orchestrator.store.base import RunRow, RunStore
+
+STATUS_COLORS = {"completed": "green", "running": "cyan", "waiting": "yellow"}
 
 
-@click.group()
-def runs() -> None:
-    """List, show, resume and cancel runs."""
-
-
-@runs.command("list")
-@click.option("--limit", default=20, show_default=True, help="How many, the newest first.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines.")
-@store_option
 def list_runs(limit: int, as_json: bool, store: str | None) -> int:
     """List the runs of a run store."""
     return asyncio.run(_list(limit, as_json, store))
@@ -34,33 +31,33 @@ def list_runs(limit: int, as_json: bool, store: str | None) -> int:
 
 async def _list(limit: int, as_json: bool, path: str | None) -> int:
     async with existing_store(path) as store:
-        for row in await store.runs(limit=limit):
-            status: str = row.status
-            if status == "running" and open_inputs(await store.ledger(row.run)):
-                status = "waiting"
+        rows = await store.runs(limit=limit)
+        for row in rows:
+            status = await status_of(store, row)
             if as_json:
                 told = {"run": row.run, "pipeline": row.pipeline, "mode": row.mode}
-                more = {"status": status, "created": row.created, "task": row.task}
-                click.echo(json.dumps({**told, **more}, ensure_ascii=False))
+                more = {"status": status, "created": row.created, "ended": row.ended}
+                click.echo(json.dumps({**told, **more, "task": row.task}, ensure_ascii=False))
                 continue
             when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.created))
-            task = " ".join(row.task.split())[:60]
-            click.echo(
-                f"{row.run}  {when}  {status:<11}  {row.mode:<13}  {row.pipeline:<12}  {task}"
-            )
+            state = click.style(f"{status:<11}", fg=STATUS_COLORS.get(status, "red"))
+            about = f"{row.mode:<13}  {row.pipeline:<12}  {short(row.task, 60)}"
+            click.echo(f"{row.run}  {when}  {state}  {about}")
+        if not rows:
+            click.echo("there are no runs yet", err=True)
     return 0
 
 
-@runs.command()
-@click.argument("run")
-@click.option("--messages", metavar="SUBTASK", help="Print what the model of a subtask saw.")
-@click.option("--canonical", "as_canonical", is_flag=True, help="Print the canonical ledger.")
-@click.option("--json", "as_json", is_flag=True, help="Print the ledger as JSON lines.")
-@store_option
+async def status_of(store: RunStore, row: RunRow) -> str:
+    """Return the status of a run, where one that waits for people is told from a running one."""
+    waits = row.status == "running" and open_inputs(await store.ledger(row.run))
+    return "waiting" if waits else row.status
+
+
 def show(
     run: str, messages: str | None, as_canonical: bool, as_json: bool, store: str | None
 ) -> int:
-    """Tell what happened in RUN: plan, who did what with which result, and why it ended."""
+    """Tell what happened in a run."""
     return asyncio.run(_show(run, messages, as_canonical, as_json, store))
 
 
@@ -71,47 +68,51 @@ async def _show(
         row = await store.run(run)
         events = await store.ledger(row.run)
         if messages is not None:
-            lines = await messages_of(store, row, events, messages)
+            lines = await messages_of(store, row, events, messages, as_json=as_json)
         elif as_canonical:
             lines = [json.dumps(item, ensure_ascii=False) for item in canonical(events)]
         elif as_json:
             lines = [json.dumps(event.to_json(), ensure_ascii=False) for event in events]
         else:
             lines = await story_of(store, row, events)
-        for line in lines:
-            click.echo(line)
+    for text in lines:
+        click.echo(text)
     return 0
 
 
-@runs.command()
-@click.argument("run")
-@click.option("--json", "as_json", is_flag=True, help="Print events and the result as JSON lines.")
-@click.option("--quiet", "-q", is_flag=True, help="Print the answer only.")
-@store_option
-def resume(run: str, as_json: bool, quiet: bool, store: str | None) -> int:
-    """Go on with RUN where it stands; a run that ended is shown again."""
-    return asyncio.run(_resume(run, as_json, quiet, store))
+def resume(
+    run: str, store: str | None, as_json: bool, quiet: bool, verbose: bool, wait: bool
+) -> int:
+    """Go on with a run where it stands; one that has ended is shown again."""
+    screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose, wait=wait)
+    return asyncio.run(_resume(run, store, screen, wait=wait))
 
 
-async def _resume(run: str, as_json: bool, quiet: bool, path: str | None) -> int:
+async def _resume(run: str, path: str | None, screen: Screen, *, wait: bool) -> int:
     async with existing_store(path) as store:
         row = await store.run(run)
-        source = await pinned_source(store, row)
-    screen = Screen(as_json=as_json, quiet=quiet, store_hint=cwd_hint(path))
+        events = await store.ledger(row.run)
+        screen.option = store_option(str(getattr(store, "path", "")))
+        if row.ended is not None:
+            screen.say(line("ended", f"run {row.run} has ended; this is its result"))
+            result = await read_result(store, row, events)
+            screen.result(result, canonical_hash(events))
+            return OF_STATUS[result.status]
+        found = await pinned(store, row)
+    if found.changed:
+        kept = f"the run keeps the settings it was submitted with; now otherwise: {found.changed}"
+        screen.say(line("note", kept, "yellow"))
+    screen.past = row.seq
 
-    async def follow(pipeline: Pipeline) -> Run:
+    async def follow(pipeline: Pipeline) -> str:
         await pipeline.app.runtime.wake(row.run)
-        return pipeline.follow(row.run)
+        return row.run
 
-    return await drive(source, follow, screen)
+    return await Drive(screen, wait=wait).drive(found.source, follow)
 
 
-@runs.command()
-@click.argument("run")
-@click.option("--reason", default="asked on the command line", help="Why, for the record.")
-@store_option
 def cancel(run: str, reason: str, store: str | None) -> int:
-    """Ask to cancel RUN; whoever works on it stops within one lease."""
+    """Ask to cancel a run."""
     return asyncio.run(_cancel(run, reason, store))
 
 
@@ -122,7 +123,7 @@ async def _cancel(run: str, reason: str, path: str | None) -> int:
             click.echo(f"run {row.run} has already ended: {row.status}", err=True)
             return 0
         await store.put(row.run, CancelAsked(time.time(), reason), key="cancel")
-        click.echo(f"run {row.run} is asked to stop", err=True)
-        hint = cwd_hint(path)
-        click.echo(f"if nobody works on it: cadenza runs resume {row.run}{hint}", err=True)
+        option = store_option(str(getattr(store, "path", "")))
+    click.echo(f"run {row.run} is asked to stop", err=True)
+    click.echo(f"unless a process works on it: cadenza runs resume {row.run}{option}", err=True)
     return 0

@@ -9,8 +9,7 @@ import click
 from orchestrator.pipeline_schema import pipeline_schema
 
 
-@click.command()
-def schema() -> int:
+def show() -> int:
     """Print the JSON Schema of pipeline files."""
     click.echo(json.dumps(pipeline_schema(), ensure_ascii=False, indent=2))
     return 0

@@ -41,7 +41,7 @@ SAYS = {
     "countries/pipeline.yaml": "1. Mauritius: 646.0",
     "incident/pipeline.yaml": "8 of 8 errors",
     "classic/pipeline.yaml": "it is 2026-11-05T12:00:00+09:00, a Thursday, and 12 × (3 + 7) = 120",
-    "classic/pipeline.ja.yaml": "東京は今 2026-11-05T12:00:00+09:00 です。12 × (3 + 7) は 120 です。",
+    "classic/pipeline.ja.yaml": "今 2026-11-05T12:00:00+09:00 です。12 × (3 + 7) は 120 です。",
     "watch/pipeline.yaml": "- high: 24 refused logins from 127.0.0.66 (printer-3)",
 }
 
@@ -120,7 +120,6 @@ async def test_examples_on_a_real_model_and_how_many_are_answered(
             "models.main.model": f"openai/{model}",
             "models.main.api_base": url,
             "models.main.timeout_s": "600",
-            "budget.usd": "",
         }
         result, *_ = await run(file, data_folder, overrides)
         told.append((file, result.status, result.message or str(result.output)[:200]))

@@ -142,16 +142,13 @@ class Process:
         if world.harm(world.faults.crash_commit):
             self.crash()
             return
+        self._misbehave_before(commit)
         if not world.store.commit(commit):
             world.count["lost compare-and-sets"] += 1
             self.catch_up()
             self._take()
             return
-        if world.misbehaves("commit twice", self):
-            # Its acknowledgement was lost, and it writes the same events again.
-            commit.expected_seq = len(world.store.events)
-            commit.inbox, commit.still_lapsed, commit.still_unclaimed = [], [], []
-            world.store.commit(commit)
+        self._misbehave_after(commit)
         del self.proposals[:proposed]
         self.catch_up()
         if world.harm(world.faults.crash_publish):
@@ -163,12 +160,34 @@ class Process:
         if self.again or self.proposals:
             self._take()
 
+    def _misbehave_before(self, commit: Commit) -> None:
+        needed = {dep for e in commit.events for dep in e.data.get("after", ())}
+        for event in commit.events:
+            name = event.data.get("subtask")
+            plain = event.type == "subtask.spawned" and not event.data.get("wait_mode")
+            if plain and name not in needed and self.world.misbehaves("dropped spawn"):
+                commit.events = [e for e in commit.events if e.data.get("subtask") != name]
+                commit.announced = [a for a in commit.announced if a[0] != name]
+                commit.sent = [where for where in commit.sent if where[0] != name]
+                return
+
+    def _misbehave_after(self, commit: Commit) -> None:
+        store = self.world.store
+        again = Commit(commit.run, len(store.events), commit.time)
+        if any(e.type == "subtask.spawned" for e in commit.events):
+            if self.world.misbehaves("lost acknowledgement"):  # of the commit: it is written again
+                again.events = list(commit.events)
+        elif self.world.misbehaves("double dispatch"):  # the subtask was done twice, and both count
+            again.events = [e for e in commit.events if e.type == "subtask.completed"]
+        if again.events:
+            store.commit(again)
+
     def _tell(self, commit: Commit) -> None:
         only_own = "watermark maximum" in self.world.switches
         self.publish(commit.expected_seq if only_own else self.world.store.published)
         for subtask, attempt in commit.sent:
             work = self.work(subtask, attempt)
-            if work is None:
+            if work is None or not self.alive:
                 continue
             if self.dispatch or len(self.running) >= self.slots:
                 self.world.send_work(work)
@@ -255,7 +274,7 @@ class Process:
     # --- working
 
     def _next(self) -> None:
-        while self.queue and len(self.running) < self.slots:
+        while self.alive and self.queue and len(self.running) < self.slots:
             self._claim(self.queue.popleft())
 
     def _claim(self, work: Work) -> None:

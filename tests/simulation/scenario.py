@@ -149,7 +149,9 @@ def _kinds(rng: random.Random) -> tuple[str, ...]:
 def _script(scene: Scenario, subtask: str, kind: str, hop: int) -> Script:
     rng = random.Random(f"{scene.seed}/script/{subtask}")
     steps = [_step(rng, i, hop) for i in range(rng.randint(0, 3))]
-    if kind == "act" and rng.random() < 0.15 / (1 + hop):
+    # A hand-off beyond the hop limit fails for good, and that is no matter for a comparison.
+    near = hop < scene.shape.limits.hops or not scene.equal
+    if kind == "act" and near and rng.random() < 0.15 / (1 + hop):
         steps.append(Step("hand_off", "handed", agents=(rng.choice(AGENTS),)))
     elif kind != "act" and rng.random() < 0.1:
         steps.append(Step("hand_off", "refused", agents=(rng.choice(AGENTS),)))

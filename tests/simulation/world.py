@@ -96,7 +96,7 @@ class World:
         self.seqs_told: set[int] = set()
         self._heap: list[tuple[float, int, Process | None, int, Callable[..., None], Any]] = []
         self._n = 0
-        self._misbehaved = 0
+        self._misbehaved = False
         self.processes: list[Process] = []
         self.store = SimStore(
             scene.shape.limits,
@@ -145,12 +145,12 @@ class World:
             return True
         return False
 
-    def misbehaves(self, switch: str, process: Process) -> bool:
-        """Return whether the driver of the first process breaks a rule now: a few times a run."""
-        if switch in self.switches and process.advances and self._misbehaved < 3:
-            self._misbehaved += self.chance(0.3)
-            return self._misbehaved > 0
-        return False
+    def misbehaves(self, switch: str) -> bool:
+        """Return whether the driver breaks a rule now: sometimes, and once a run."""
+        if switch not in self.switches or self._misbehaved or not self.chance(0.5):
+            return False
+        self._misbehaved = True
+        return True
 
     # --- clock and channel
 

@@ -1,0 +1,234 @@
+"""What the model of a subtask saw: its requests, made again from the journal.
+
+The real agent goes over the recorded replies and results once more. Nothing is asked and no tool is
+called, so what it would send is what it did send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import Any
+
+import click
+
+from agents.assignment import Assignment
+from agents.base import Agent
+from agents.content import Text
+from agents.journal import EffectMark, Entry, Reserve, Verdict
+from agents.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+    messages_to_json,
+)
+from agents.models.base import ModelRequest
+from agents.react import ReActAgent
+from agents.usage import Usage
+from orchestrator.advance import RunView
+from orchestrator.app import Source
+from orchestrator.brief import assignment
+from orchestrator.cli.sources import pinned
+from orchestrator.errors import UsageError
+from orchestrator.plan_review import ReviewedPlanner
+from orchestrator.settings_errors import suggest
+from orchestrator.state import Event, RunState
+from orchestrator.store.base import RunRow, RunStore
+from orchestrator.team import Ingredients, build_team, descriptions
+
+
+class Recorded:
+    """A journal that is read and not written: whoever wants to do something is stopped.
+
+    Args:
+        lines: What was recorded.
+    """
+
+    def __init__(self, lines: Sequence[Entry] = ()) -> None:
+        self._lines = lines
+
+    async def entries(self) -> Sequence[Entry]:
+        """Return what was recorded."""
+        return self._lines
+
+    async def effects(self) -> dict[str, EffectMark]:
+        """Return none: an effect in doubt would be looked into."""
+        return {}
+
+    async def record(
+        self,
+        entries: Sequence[Entry],
+        *,
+        settle: Usage | None = None,
+        reserve: Reserve | None = None,
+        effects: Sequence[EffectMark] = (),
+    ) -> Verdict:
+        """Stop whoever comes here: what follows was not recorded."""
+        return "cancelled"
+
+    async def save_blob(self, data: bytes, media_type: str) -> str:
+        """Keep nothing."""
+        return sha256(data).hexdigest()
+
+    async def load_blob(self, sha256: str) -> bytes:
+        """Have nothing."""
+        raise KeyError(sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that an agent made.
+
+    Attributes:
+        request: The request.
+        replied: Whether the reply was recorded.
+    """
+
+    request: ModelRequest
+    replied: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the plain-JSON form."""
+        request = self.request
+        return {
+            **asdict(request.key),
+            "replied": self.replied,
+            "messages": messages_to_json(request.messages),
+            "tools": [asdict(tool) for tool in request.tools],
+            "tool_choice": request.tool_choice,
+            "stop": list(request.stop),
+            "response_schema": request.response_schema,
+        }
+
+
+@asynccontextmanager
+async def team_of(source: Source) -> AsyncIterator[tuple[dict[str, Agent], dict[str, str]]]:
+    """Build the agents of a pipeline, without a run; yields them and what others are told."""
+    ingredients = Ingredients(source.folder, source.objects, source.resources)
+    agents = await asyncio.to_thread(build_team, source.settings, ingredients)
+    try:
+        yield agents, await asyncio.to_thread(descriptions, source.settings, ingredients)
+    finally:
+        for agent in agents.values():
+            await agent.aclose()
+
+
+def that_asks(agents: dict[str, Agent], name: str) -> ReActAgent | ReviewedPlanner:
+    """Return the agent of a name.
+
+    Raises:
+        UsageError: There is none, or it asks no model.
+    """
+    agent = agents.get(name)
+    if agent is None:
+        raise UsageError(f"no agent is named {name!r}; {suggest(name, agents)}")
+    if not isinstance(agent, ReActAgent | ReviewedPlanner):
+        raise UsageError(f"agent {name!r} is a function; it asks no model")
+    return agent
+
+
+async def messages_of(
+    store: RunStore, row: RunRow, events: list[Event], subtask: str, *, as_json: bool = False
+) -> list[str]:
+    """Return every request that the model of a subtask was sent, as lines.
+
+    Raises:
+        UsageError: No such subtask, it asks no model, or its agent cannot be built any more.
+    """
+    spawned = {e.data["subtask"]: e.data["agent"] for e in events if e.type == "subtask.spawned"}
+    name = _full_name(subtask, list(spawned))
+    async with team_of((await pinned(store, row)).source) as (agents, team):
+        agent = that_asks(agents, spawned[name])
+        asked: list[Asked] = []
+        for work in await _assignments(store, events, name, team):
+            lines = await store.journal(row.run, name, generation=work.generation)
+            replied = {e.data["turn"] for e in lines if e.kind == "model_reply"}
+            requests = await agent.requests(work, Recorded(lines))
+            asked += [Asked(request, request.key.call in replied) for request in requests]
+    if not asked:
+        raise UsageError(f"subtask {name!r} has asked nothing yet")
+    if as_json:
+        return [json.dumps(item.to_json(), ensure_ascii=False) for item in asked]
+    return rendered(asked)
+
+
+def _full_name(wanted: str, subtasks: list[str]) -> str:
+    ends = [s for s in subtasks if s.rsplit("/", 1)[-1] == wanted]
+    if wanted in subtasks:
+        return wanted
+    if len(ends) == 1:
+        return ends[0]
+    raise UsageError(f"the run has no subtask {wanted!r}; {suggest(wanted, subtasks)}")
+
+
+async def _assignments(
+    store: RunStore, events: list[Event], subtask: str, team: dict[str, str]
+) -> list[Assignment]:
+    """Return the last assignment of each journal generation, from the ledger up to there."""
+    view = RunView(RunState())
+    found: dict[int, Assignment] = {}
+    for event in events:
+        view.fold([event])
+        if event.type == "subtask.dispatched" and event.data["subtask"] == subtask:
+            work = await assignment(store, view.state, view.brief, subtask=subtask, team=team)
+            found[work.generation] = work
+    return list(found.values())
+
+
+def rendered(asked: Sequence[Asked]) -> list[str]:
+    """Return requests as people read them; of one that goes on, only what is new."""
+    lines: list[str] = []
+    known: tuple[Message, ...] = ()
+    for number, item in enumerate(asked, 1):
+        messages = item.request.messages
+        goes_on = bool(known) and messages[: len(known)] == known
+        lines.append(click.style(_title(number, item, known=len(known) * goes_on), bold=True))
+        for message in messages[len(known) * goes_on :]:
+            lines += ["", click.style(f"── {_who(message)} ", fg="cyan"), *_text(message)]
+        lines.append("")
+        known = messages
+    return lines
+
+
+def _title(number: int, item: Asked, *, known: int) -> str:
+    request = item.request
+    title = f"━━ request {number} · {request.key.agent} · {len(request.messages)} messages"
+    if known:
+        title += f", the first {known} as before"
+    elif request.tools:
+        title += f" · tools: {', '.join(tool.name for tool in request.tools)}"
+    if request.tool_choice == "none":
+        title += " · may call no tool"
+    return title if item.replied else f"{title} · NO REPLY was recorded"
+
+
+def _who(message: Message) -> str:
+    match message:
+        case SystemMessage():
+            return "system"
+        case UserMessage():
+            return "user"
+        case ToolMessage():
+            return f"tool {message.name} ({message.call_id})"
+        case AssistantMessage():
+            return "assistant"
+
+
+def _text(message: Message) -> list[str]:
+    if isinstance(message, UserMessage):
+        return [
+            p.text if isinstance(p, Text) else f"[{p.media_type} {p.name}]" for p in message.content
+        ]
+    if not isinstance(message, AssistantMessage):
+        return [message.text]
+    calls = [
+        f"→ {call.name} {json.dumps(call.arguments, ensure_ascii=False)} ({call.id})"
+        for call in message.tool_calls
+    ]
+    return [*([message.text] if message.text else []), *calls]

@@ -1,0 +1,191 @@
+"""The story of a run: who did what in which order, with which results, and why it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import click
+
+from agents.events import AgentEvent
+from orchestrator.brief import read_output
+from orchestrator.cli.people import how_to_answer
+from orchestrator.cli.progress import Progress, line, origin, short
+from orchestrator.cli.screen import cost_of, render
+from orchestrator.cli.sources import store_option
+from orchestrator.result import RunResult, read_result
+from orchestrator.state import Event
+from orchestrator.store.base import RunRow, RunStore
+
+_TASK, _OUTPUT = 500, 300
+_CLOSES = {
+    "subtask.completed",
+    "subtask.failed",
+    "subtask.cancelled",
+    "subtask.retry_scheduled",
+    "subtask.parked",
+    "attempt.expired",
+    "attempt.given_back",
+}
+_QUIET = {"subtask.spawned", "subtask.ready"}  # the plan shows them
+Attempt = tuple[str, int]
+
+
+async def story_of(store: RunStore, row: RunRow, events: list[Event]) -> list[str]:
+    """Return what happened in a run, as lines for people."""
+    result = await read_result(store, row, events)
+    option = store_option(str(getattr(store, "path", "")))
+    told = await _told(store, row, events)
+    outputs = {
+        e.seq: await read_output(store, e.data["output_hash"])
+        for e in events
+        if e.type == "subtask.completed" and not e.data.get("adopted_from")
+    }
+    return [
+        *_head(row, result, option),
+        "",
+        click.style("plan", bold=True),
+        *_plan(events),
+        "",
+        click.style("what happened", bold=True),
+        *_timeline(row, events, told, outputs),
+        "",
+        *_end(result, option),
+    ]
+
+
+async def _told(
+    store: RunStore, row: RunRow, events: list[Event]
+) -> dict[Attempt, list[AgentEvent]]:
+    """Return what the agents told, by attempt."""
+    found: dict[Attempt, list[AgentEvent]] = {}
+    for subtask in {e.data["subtask"] for e in events if e.type == "subtask.dispatched"}:
+        for entry in await store.journal(row.run, subtask):
+            if entry.kind == "event":
+                event = AgentEvent.from_json(entry.data)
+                found.setdefault((subtask, event.attempt), []).append(event)
+    return found
+
+
+def _head(row: RunRow, result: RunResult, option: str) -> Iterator[str]:
+    status = result.status
+    yield line("run", f"{row.run} · {row.pipeline} · {row.mode} · {status}")
+    yield line("task", _cut(row.task, _TASK))
+    for name, what in (("files", _files(row)), ("values", row.data.get("values"))):
+        if what:
+            yield line(name, short(what, _OUTPUT))
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.created))
+    spent = (row.ended or time.time()) - row.created
+    yield line("time", f"{since}, {'took' if row.ended else 'began'} {duration(spent, row)}")
+    yield line("cost", cost_of(result.usage))
+    if result.trace_id:
+        yield line("trace", f"{result.trace_id} · cadenza trace show {row.run}{option}")
+
+
+def _files(row: RunRow) -> str:
+    return ", ".join(str(blob["name"]) for blob in row.data.get("files", ()))
+
+
+def duration(seconds: float, row: RunRow) -> str:
+    """Return how long a run took, or how long ago it began."""
+    shown = f"{seconds:.2f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return shown if row.ended else f"{shown} ago"
+
+
+def _plan(events: list[Event]) -> Iterator[str]:
+    spawned = [e.data for e in events if e.type == "subtask.spawned"]
+    status, attempts = _statuses(events)
+    wide = max((len(f"{d['subtask']} ({d['agent']})") for d in spawned), default=0)
+    for data in spawned:
+        subtask = data["subtask"]
+        who = f"{subtask} ({data['agent']})"
+        state = status[subtask]
+        if attempts.get(subtask, 0) > 1:
+            state += f" at attempt {attempts[subtask]}"
+        yield f"{'':>11}{who:<{wide}}  {state}{origin(data)}"
+        if data["task"] and data["kind"] == "act":
+            yield f"{'':>13}{short(data['task'])}"
+
+
+def _statuses(events: Iterable[Event]) -> tuple[dict[str, str], dict[str, int]]:
+    status: dict[str, str] = {}
+    attempts: dict[str, int] = {}
+    for event in events:
+        word = event.type.removeprefix("subtask.")
+        if event.type == "subtask.dispatched":
+            attempts[event.data["subtask"]] = event.data["attempt"]
+            word = "at work"
+        if word in ("spawned", "ready"):
+            word = "waiting"
+        if event.type.startswith("subtask.") and word in _WORDS:
+            status[event.data["subtask"]] = _WORDS[word]
+    return status, attempts
+
+
+_WORDS = {
+    "waiting": "not begun",
+    "at work": "at work",
+    "retry_scheduled": "waits for its retry",
+    "parked": "parked",
+    "completed": "completed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "superseded": "superseded",
+}
+
+
+def _timeline(
+    row: RunRow,
+    events: list[Event],
+    told: dict[Attempt, list[AgentEvent]],
+    outputs: dict[int, Any],
+) -> list[str]:
+    lines: list[str] = []
+    progress = Progress(lines.append)
+
+    def agents_of(attempt: Attempt) -> None:
+        for known in told.pop(attempt, ()):
+            progress.show(known)
+
+    for event in events:
+        if event.type in _QUIET:
+            progress.learn(event)
+            continue
+        if event.type in _CLOSES and "attempt" in event.data:
+            agents_of((event.data["subtask"], event.data["attempt"]))
+        before = len(lines)
+        progress.show(event)
+        if len(lines) > before:
+            lines[before] += click.style(f"  +{event.time - row.created:.2f} s", dim=True)
+        if event.seq in outputs:
+            lines.append(line("", f"→ {_cut(render(outputs[event.seq]), _OUTPUT)}"))
+    for attempt in list(told):  # still open, or without a word on how it ended
+        agents_of(attempt)
+    return lines
+
+
+def _end(result: RunResult, option: str) -> Iterator[str]:
+    yield click.style("how it ended" if result.status != "running" else "so far", bold=True)
+    for warning in result.warnings:
+        yield line("warning", warning, "yellow")
+    match result.status:
+        case "completed":
+            yield line("answer", render(result.output), "green")
+        case "waiting":
+            for asked in result.inputs:
+                yield line("asks", f"{asked['subtask']}: {asked['rendered']}", "yellow")
+                yield from how_to_answer(result.run, asked, option)
+            yield line("then", f"cadenza runs resume {result.run}{option}")
+        case "running":
+            yield line("running", f"unless a process works on it: cadenza runs resume {result.run}")
+        case _:
+            yield line(result.status, f"{result.stop_reason}: {result.message}", "red")
+            for name, output in result.partial.items():
+                yield line("partial", f"{name}: {_cut(render(output), _OUTPUT)}")
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}… ({len(text) - limit:,} more characters)"

@@ -172,6 +172,11 @@ class ReActAgent:
             await self._loop(timeless, tape, emitter, asked.append).run()
         return asked
 
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools it has in every subtask."""
+        return self._runner.tools
+
     def tools_for(self, assignment: Assignment) -> tuple[Tool, ...]:
         """Return the tools it has in this subtask, those of the team included."""
         team = team_tools(assignment, can_ask=self._can_ask, can_hand_off=self._can_hand_off)

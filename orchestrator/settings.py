@@ -244,8 +244,8 @@ class TracingEntry(Section):
     """File for spans when no collector is configured, relative to the pipeline file."""
     capture_content: bool = False
     """Whether spans carry messages, tool arguments and results."""
-    choreography_parent: Literal["root", "sender"] = "root"
-    """What the spans of a choreographed step hang from: the run, or the step before."""
+    choreography_parent: Literal["message", "run"] = "message"
+    """What the spans of a choreographed step hang from: the step before, or the run."""
 
 
 class PipelineSettings(Section):

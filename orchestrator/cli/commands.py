@@ -64,28 +64,40 @@ def _pipeline(*, required: bool = True) -> Argument:
     return Argument(["pipeline"], type=click.Path(), required=required)
 
 
+def _opt(names: str, about: str, metavar: str | None = None, *, many: bool = False) -> Option:
+    return Option(names.split(), metavar=metavar, multiple=many, help=about)
+
+
 STORE = Option(
     ["--store"],
     metavar="PATH",
-    type=click.Path(dir_okay=False),
+    type=click.Path(),
     envvar="CADENZA_STORE__URL",
-    help="Run store; .cadenza/runs.db in this folder if neither this nor the pipeline says.",
+    help="Run store; .cadenza/runs.db here if neither this nor the pipeline says.",
 )
 JSON = _flag("--json", "as_json", about="Print JSON lines.")
-QUIET = _flag("--quiet", "-q", about="Print the answer only.")
-VERBOSE = _flag("--verbose", "-v", about="Show each turn, and where errors were raised.")
-WAIT = _flag("--wait", about="Stay until people have answered, from another terminal.")
+DRIVE = (
+    STORE,
+    JSON,
+    _flag("--quiet", "-q", about="Print the answer only."),
+    _flag("--verbose", "-v", about="Show each turn, and where errors were raised."),
+    _flag("--wait", about="Stay until people have answered, from another terminal."),
+)
 OVERRIDES = (
     Option(["--mode"], type=click.Choice(["orchestration", "choreography"]), help="Who conducts."),
     Option(["--bus"], type=click.Choice(["memory", "kafka", "mqtt"]), help="What carries work."),
-    Option(
-        ["--set", "settings"],
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="Override any setting, for example limits.lease_s=5.",
-    ),
+    _opt("--set settings", "Any setting, such as limits.lease_s=5.", "KEY=VALUE", many=True),
 )
 
+NEW = Action(
+    "new",
+    "new:new",
+    """Make a starter pipeline in the folder DIR.
+
+    It has comments, a tool, a function and a passing test, and runs without a model.
+    """,
+    Argument(["folder"], metavar="DIR", type=click.Path()),
+)
 RUN = Action(
     "run",
     "run:run_task",
@@ -97,15 +109,11 @@ RUN = Action(
     _pipeline(),
     Argument(["task"], required=False),
     Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help="A file to work on."),
-    Option(["--input", "-i", "inputs"], metavar="KEY=VALUE", multiple=True, help="A named value."),
-    Option(["--session"], help="Session id; runs of a session share a history."),
+    _opt("--input -i inputs", "A named value, for tools.", "KEY=VALUE", many=True),
+    _opt("--session", "Runs of one session share a history.", "ID"),
     Option(["--record"], type=click.Path(dir_okay=False), help="Record model replies as JSONL."),
     *OVERRIDES,
-    STORE,
-    JSON,
-    QUIET,
-    VERBOSE,
-    WAIT,
+    *DRIVE,
 )
 RUNS = _group(
     "runs",
@@ -121,18 +129,15 @@ RUNS = _group(
     Action(
         "show",
         "runs:show",
-        """Tell what happened in RUN: the plan, who did what with which result, and why it ended.
+        """Tell what happened in RUN.
 
-        RUN is an id, or the beginning of one.
+        The plan, who did what in which order and with which result, and why it ended. RUN is an
+        id, or the beginning of one.
         """,
         _run_argument(),
-        Option(
-            ["--messages"],
-            metavar="SUBTASK",
-            help="What the model of a subtask saw, word for word.",
-        ),
+        _opt("--messages", "Every request that a subtask sent to its model.", "SUBTASK"),
         _flag("--canonical", "as_canonical", about="The canonical ledger, as JSON lines."),
-        _flag("--json", "as_json", about="The ledger (or the messages) as JSON lines."),
+        _flag("--json", "as_json", about="The ledger, or the messages, as JSON lines."),
         STORE,
     ),
     Action(
@@ -140,15 +145,11 @@ RUNS = _group(
         "runs:resume",
         """Go on with RUN where it stands.
 
-        It keeps the settings it was submitted with, whatever the pipeline's file says now. A run
-        that has ended is shown again.
+        It keeps the settings it was submitted with, whatever its file says now. A run that has
+        ended is shown again.
         """,
         _run_argument(),
-        STORE,
-        JSON,
-        QUIET,
-        VERBOSE,
-        WAIT,
+        *DRIVE,
     ),
     Action(
         "cancel",
@@ -159,29 +160,25 @@ RUNS = _group(
         STORE,
     ),
 )
-INPUT = "INPUT may be left out where the run asks for one thing only."
+_ONLY = "INPUT may be left out where RUN asks for one thing only."
 PEOPLE = (
     Action(
         "approve",
         "people:approve",
-        f"Approve INPUT of RUN, as it is or with edited arguments. {INPUT}",
+        f"Approve INPUT of RUN, as it is or edited.\n\n{_ONLY}",
         _run_argument(),
         Argument(["input_id"], metavar="[INPUT]", required=False),
-        Option(["--edit"], metavar="JSON", help="Other arguments, or another plan."),
+        _opt("--edit", "Other arguments of the call, or another plan.", "JSON"),
         STORE,
     ),
     Action(
         "deny",
         "people:deny",
-        f"Deny INPUT of RUN. {INPUT}",
+        f"Deny INPUT of RUN.\n\n{_ONLY}",
         _run_argument(),
         Argument(["input_id"], metavar="[INPUT]", required=False),
         Option(["--reason"], default="", help="Why; the model is told."),
-        Option(
-            ["--value"],
-            metavar="JSON",
-            help="The result of a call that did happen, where that is the question.",
-        ),
+        _opt("--value", "The result of a call that did happen, where that is in doubt.", "JSON"),
         STORE,
     ),
     Action(
@@ -202,11 +199,7 @@ TRACE = _group(
         "trace:show",
         "Draw the trace of RUN as a tree, and say whether it is whole.",
         _run_argument(),
-        Option(
-            ["--file"],
-            type=click.Path(dir_okay=False),
-            help="File of OTLP JSON lines; what the pipeline says, or beside the run store.",
-        ),
+        Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere."),
         STORE,
     ),
 )
@@ -216,7 +209,7 @@ PROMPTS = _group(
     Action(
         "show",
         "prompts:show",
-        "Print the first request that AGENT of PIPELINE makes: system prompt, task and tools.",
+        "Print the first request of AGENT of PIPELINE: system prompt, task and tools.",
         _pipeline(),
         Argument(["agent"]),
         Option(["--task"], default="(the task)", show_default=True, help="Its task."),
@@ -225,13 +218,11 @@ PROMPTS = _group(
     ),
 )
 OTHERS = (
-    Action(
-        "schema", "schema:show", "Print the JSON Schema of pipeline files, for editors and checks."
-    ),
+    Action("schema", "schema:show", "Print the JSON Schema of pipeline files."),
     Action(
         "doctor",
         "doctor:doctor",
-        "Say what is ready to use on this machine, and whether PIPELINE can be run.",
+        "Say what is ready to use here, and whether PIPELINE can be run.",
         _pipeline(required=False),
         STORE,
     ),
@@ -247,12 +238,6 @@ OTHERS = (
         """,
         Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"])),
     ),
-)
-NEW = Action(
-    "new",
-    "new:new",
-    "Make a starter pipeline in the folder DIR: commented, with a tool and a passing test.",
-    Argument(["folder"], metavar="DIR", type=click.Path()),
 )
 cli = Words(
     "cadenza",

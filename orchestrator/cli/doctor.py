@@ -38,7 +38,7 @@ async def _doctor(pipeline: str | None, store: str | None) -> int:
     async for row in _machine():
         _say(row)
     if pipeline is None:
-        _say(await _store(str(Path(store or DEFAULT_STORE).absolute())))
+        _say(await _store(store or DEFAULT_STORE))
         return 0
     try:
         source = load_source(pipeline, store=store)
@@ -97,19 +97,25 @@ def _version(distribution: str) -> str:
 async def _store(path: str) -> Row:
     if path == ":memory:":
         return True, "run store", "in memory; it ends with the process"
-    where = Path(path)
+    new = await asyncio.to_thread(_place_of_new, path)
+    if new is not None:
+        return new
+    try:
+        async with SqliteRunStore(path) as store:
+            latest = await store.runs(limit=1_000)
+    except StoreError as exc:
+        return False, "run store", str(exc)
+    number = "1,000 or more" if len(latest) == 1_000 else len(latest)
+    return True, "run store", f"{path}, {number} runs"
+
+
+def _place_of_new(path: str) -> Row | None:
+    where = Path(path).absolute()
     if where.exists():
-        try:
-            async with SqliteRunStore(path) as store:
-                number = len(await store.runs(limit=1_000))
-        except StoreError as exc:
-            return False, "run store", str(exc)
-        good = os.access(path, os.W_OK)
-        told = f"{path}, {number if number < 1_000 else '1,000 or more'} runs"
-        return good, "run store", told if good else f"{path} cannot be written; change its rights"
+        return None
     folder = next(parent for parent in where.parents if parent.exists())
     good = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
-    told = f"{path} will be made" if good else f"{folder} cannot be written; give --store PATH"
+    told = f"{where} will be made" if good else f"{folder} cannot be written; give --store PATH"
     return good, "run store", told
 
 
@@ -128,5 +134,5 @@ async def _team(source: Source) -> AsyncIterator[Row]:
             if not isinstance(inner, ReActAgent):
                 yield True, "agent", f"{name}: a function"
                 continue
-            tools = ", ".join(inner.tool_names) or "none"
+            tools = ", ".join(tool.name for tool in inner.tools) or "none"
             yield True, "agent", f"{name}: tools {tools}"

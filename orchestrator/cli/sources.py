@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -58,12 +59,16 @@ async def existing_store(path: str | None) -> AsyncIterator[RunStore]:
     Raises:
         UsageError: There is none at the path.
     """
+    async with SqliteRunStore(_existing(path)) as store:
+        yield store
+
+
+def _existing(path: str | None) -> str:
     where = Path(path or DEFAULT_STORE).absolute()
     if not where.exists():
         hint = "run a pipeline first, change to the folder where you did, or give --store PATH"
         raise UsageError(f"there is no run store at {str(where)!r}; {hint}")
-    async with SqliteRunStore(str(where)) as store:
-        yield store
+    return str(where)
 
 
 def store_option(path: str) -> str:
@@ -98,6 +103,10 @@ async def pinned(store: RunStore, row: RunRow) -> Pinned:
         UsageError: Its folder is gone, or it was said in Python.
     """
     body = await store.pipeline(row.pipeline_hash)
+    return await asyncio.to_thread(_pinned, body, row, getattr(store, "path", None))
+
+
+def _pinned(body: Mapping[str, Any], row: RunRow, path: str | None) -> Pinned:
     folder = Path(body["folder"])
     if body["file"] is None:
         hint = "go on with it from there: Pipeline(…).follow(run)"
@@ -106,7 +115,7 @@ async def pinned(store: RunStore, row: RunRow) -> Pinned:
         raise UsageError(f"run {row.run} needs the folder {str(folder)!r}, which is gone")
     settings = from_json({**body["settings"], "mode": row.mode})
     file = Path(body["file"])
-    place = {"store": settings.store.model_copy(update={"url": getattr(store, "path", None)})}
+    place: dict[str, Any] = {"store": settings.store.model_copy(update={"url": path})}
     try:
         now = load_settings(file).settings
     except SettingsError as exc:

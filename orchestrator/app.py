@@ -171,6 +171,7 @@ async def open_app(
             roles=tuple(x for x in (PLANNER, SYNTHESIZER) if x not in team),
             slots=settings.limits.slots,
             lease_s=settings.limits.lease_s,
+            grace_s=settings.limits.grace_s,
             nested=settings.tracing.choreography_parent == "message",
         )
         runtime = Runtime(store, bus, agents, part=part, spans=spans)

@@ -7,6 +7,7 @@ bus and the faults were, unless siblings were cancelled at racing moments.
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,7 +21,7 @@ def canonical(events: Iterable[Event]) -> list[dict[str, Any]]:
     """Return one object a subtask, topologically sorted: causes first, then by id.
 
     What must happen once and happened twice shows: a second end is added to ``terminal``
-    (``completed+completed``), a second spawn stands twice in ``spawned``.
+    (``completed+completed``), and what was spawned twice stands in the list twice.
 
     Args:
         events: A run's ledger, in order.
@@ -34,10 +35,12 @@ def canonical(events: Iterable[Event]) -> list[dict[str, Any]]:
     ends: dict[str, list[str]] = {}
     outputs: dict[str, str | None] = {}
     caused: dict[str, list[str]] = {}
+    times: Counter[str] = Counter()
     for event in events:
         subtask = event.data.get("subtask", "")
         if event.type == "subtask.spawned":
             spawned.setdefault(subtask, event.data)
+            times[subtask] += 1
             caused.setdefault(_cause(event.data), []).append(subtask)
         elif event.type == "subtask.ready" and "used" in event.data:
             used[subtask] = event.data["used"]
@@ -56,6 +59,7 @@ def canonical(events: Iterable[Event]) -> list[dict[str, Any]]:
             "output_hash": outputs.get(subtask),
         }
         for subtask in _sorted({name: _causes(spawned[name], used[name]) for name in spawned})
+        for _ in range(times[subtask])
     ]
 
 

@@ -7,8 +7,8 @@ import mimetypes
 import os
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
@@ -47,19 +47,20 @@ async def keep_files(store: RunStore, paths: Sequence[str | os.PathLike[str]]) -
     for path in map(Path, paths):
         if any(blob.name == path.name for blob in blobs):
             raise UsageError(f"two files are named {path.name!r}; rename one")
-        data = await asyncio.to_thread(_read, path)
-        media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        data, media_type = await asyncio.to_thread(_read, path)
         sha = await store.put_blob(data, media_type)
         blobs.append(Blob(media_type, sha, path.name, len(data)))
     return blobs
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path) -> tuple[bytes, str]:
     try:
         size = path.stat().st_size
         if size > MAX_FILE_BYTES:
             raise UsageError(f"file {str(path)!r} has {size:,} bytes; 64 MiB is the most")
-        return path.read_bytes()
+        # Guessing is here because it reads the system's tables when it is first asked.
+        media_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+        return path.read_bytes(), media_type
     except OSError as exc:
         raise UsageError(f"file {str(path)!r} cannot be read: {exc.strerror}") from exc
 
@@ -124,17 +125,28 @@ class Run:
         self.id = run
         self._app = app
         self._detached = False
-        self._news = asyncio.Event()
+        self._listeners: dict[asyncio.Event, bool] = {}
         self._agent_events: deque[AgentEvent] = deque()
         self._seq = 0
-        self._readers = 0
         self._yielded = asyncio.Condition()
         self._stop = app.runtime.watch(run, self._told)
 
     def _told(self, event: AgentEvent | Event) -> None:
         if isinstance(event, AgentEvent):
             self._agent_events.append(event)
-        self._news.set()
+        for news, wants_all in self._listeners.items():
+            if wants_all or isinstance(event, Event):
+                news.set()
+
+    @contextmanager
+    def _listening(self, *, to_all: bool) -> Iterator[asyncio.Event]:
+        # One for each who waits: clearing a shared one would take news from the others.
+        news = asyncio.Event()
+        self._listeners[news] = to_all
+        try:
+            yield news
+        finally:
+            del self._listeners[news]
 
     async def __aenter__(self) -> Self:
         return self
@@ -157,10 +169,9 @@ class Run:
 
     async def __aiter__(self) -> AsyncIterator[Event | AgentEvent]:
         """Yield events until the run ends; those of the ledger come complete and in order."""
-        self._readers += 1
-        try:
+        with self._listening(to_all=True) as news:
             while True:
-                self._news.clear()
+                news.clear()
                 ended = (await self._row()).ended is not None
                 events = await self._app.store.ledger(self.id, after=self._seq)
                 while self._agent_events:
@@ -173,26 +184,18 @@ class Run:
                 if ended:
                     return
                 if not events:
-                    await self._wait()
-        finally:
-            self._readers -= 1
+                    await _wait(news)
 
     async def caught_up(self) -> None:
         """Wait until an iteration that is under way has yielded all that the ledger holds."""
         last = (await self._row()).seq
         async with self._yielded:
-            while self._readers and (self._seq < last or self._agent_events):
-                self._news.set()
+            while any(self._listeners.values()) and (self._seq < last or self._agent_events):
+                for news in self._listeners:
+                    news.set()
                 with suppress(TimeoutError):  # whoever iterated may have failed
                     async with asyncio.timeout(POLL_S):
                         await self._yielded.wait()
-
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(POLL_S):
-                await self._news.wait()
-        except TimeoutError:
-            return  # another process may have written
 
     async def result(self, *, wait_for_people: bool = True) -> RunResult:
         """Wait for the end.
@@ -201,23 +204,26 @@ class Run:
             wait_for_people: False returns with status ``waiting`` once only people can go on.
         """
         store = self._app.store
-        while True:
-            self._news.clear()
-            row = await self._row()
-            if row.ended is not None:
-                await self._app.runtime.export_root(self.id)
-                return await read_result(store, row, await store.ledger(self.id))
-            if not wait_for_people and await self._waits_for_people():
-                return await read_result(store, row, await store.ledger(self.id))
-            await self._wait()
+        with self._listening(to_all=False) as news:
+            while True:
+                news.clear()
+                row = await self._row()
+                if row.ended is not None:
+                    await self._app.runtime.export_root(self.id)
+                    break
+                if not wait_for_people and await self._waits_for_people():
+                    break
+                await _wait(news)
+        return await read_result(store, row, await store.ledger(self.id))
 
     async def _waits_for_people(self) -> bool:
-        # First the inbox: an answer that lies there moves the run on.
-        batch = await self._app.store.take(self.id)
-        if batch.inbox or batch.timers:
-            return False
         view = await self._app.runtime.advancer.refresh(self.id)
-        return waits_for_people(view.state)
+        if not waits_for_people(view.state):
+            return False
+        # An answer that lies in the inbox moves the run on, and a timer that is due.
+        batch = await self._app.store.take(self.id)
+        now = await self._app.runtime.advancer.refresh(self.id)
+        return not (batch.inbox or batch.timers) and waits_for_people(now.state)
 
     async def provide(
         self,
@@ -254,6 +260,12 @@ class Run:
         """Ask to cancel the run; ``result`` tells when it is done."""
         await self._app.store.put(self.id, CancelAsked(time.time(), reason), key="cancel")
         await self._app.runtime.wake(self.id)
+
+
+async def _wait(news: asyncio.Event) -> None:
+    with suppress(TimeoutError):  # another process may have written
+        async with asyncio.timeout(POLL_S):
+            await news.wait()
 
 
 async def provide(

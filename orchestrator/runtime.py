@@ -52,6 +52,7 @@ class Part:
         roles: The other agents: planner and synthesizer.
         slots: Attempts of one agent that may run at once.
         lease_s: Seconds a claim lasts without a heartbeat.
+        grace_s: Seconds before an agent that no live worker serves is unroutable.
         nested: Whether a step's span hangs from the step before, in choreography; else from the
             run.
     """
@@ -64,6 +65,7 @@ class Part:
     roles: tuple[str, ...] = ()
     slots: int = 4
     lease_s: float = 30.0
+    grace_s: float = 60.0
     nested: bool = False
 
 
@@ -102,6 +104,7 @@ class Runtime:
             pipeline_hash=part.pipeline_hash,
             slots=part.slots,
             lease_s=part.lease_s,
+            grace_s=part.grace_s,
             spans=spans,
             on_event=self._tell,
             on_outcome=self._outcome_written,
@@ -331,7 +334,9 @@ class Runtime:
         """
         if not (self._choreographed or self._part.conducts):
             return
-        due: Due = await self._store.due(self._scope)
+        # What this process has no slot for is left to fellows: their bus may not be ours.
+        free = [a for a in self._scope.agents if not self.worker.is_full(a)]
+        due: Due = await self._store.due(replace(self._scope, agents=tuple(free)))
         for run in due.advance:
             await self._tried(run, self.advancer.advance(run))
         for run in due.publish:

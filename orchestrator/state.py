@@ -7,12 +7,13 @@ that deciding costs by what changes and not by the size of the run.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from orchestrator.shape import RunShape
 
+V = TypeVar("V")
 Status = Literal[
     "pending",  # waits for dependencies
     "ready",  # may be dispatched
@@ -127,6 +128,35 @@ class DraftSubtasks(Subtasks):
         yield from (key for key in super().__iter__() if key not in self._base)
 
 
+class Overlay(MutableMapping[str, V], Generic[V]):
+    """A copy-on-write view of a mapping."""
+
+    def __init__(self, base: Mapping[str, V]) -> None:
+        self._base = base
+        self._new: dict[str, V] = {}
+        self._gone: set[str] = set()
+
+    def __getitem__(self, key: str) -> V:
+        if key in self._gone:
+            raise KeyError(key)
+        return self._new[key] if key in self._new else self._base[key]
+
+    def __setitem__(self, key: str, value: V) -> None:
+        self._new[key] = value
+        self._gone.discard(key)
+
+    def __delitem__(self, key: str) -> None:
+        self._new.pop(key, None)
+        self._gone.add(key)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._new
+        yield from (k for k in self._base if k not in self._new and k not in self._gone)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 @dataclass(slots=True)
 class RunState:
     """A run, folded up to ``seq``."""
@@ -135,7 +165,7 @@ class RunState:
     seq: int = 0
     shape: RunShape | None = None
     subtasks: Subtasks = field(default_factory=Subtasks)
-    ready: frozenset[str] = frozenset()
+    ready: MutableMapping[str, None] = field(default_factory=dict)  # a set, but ordered
     outstanding: int = 0
     ending: str | None = None  # failed, cancelled or over_budget
     ending_data: dict[str, Any] = field(default_factory=dict)
@@ -144,13 +174,14 @@ class RunState:
     replan_queue: tuple[str, ...] = ()
     synthesis: str | None = None
     final: str | None = None
-    inputs: dict[str, tuple[str, int]] = field(default_factory=dict)  # open: subtask, attempt
+    inputs: MutableMapping[str, tuple[str, int]] = field(default_factory=dict)  # still open
 
     def draft(self) -> RunState:
         """Return a view that may be evolved without changing this state."""
         view = copy.copy(self)
         view.subtasks = DraftSubtasks(self.subtasks)
-        view.inputs = dict(self.inputs)
+        view.ready = Overlay(self.ready)
+        view.inputs = Overlay(self.inputs)
         return view
 
     def sort_of(self) -> RunShape:
@@ -224,14 +255,14 @@ def _ready(state: RunState, data: dict[str, Any]) -> None:
     sub.until = False
     if "used" in data:
         sub.used = tuple(data["used"])
-    state.ready |= {sub.id}
+    state.ready[sub.id] = None
 
 
 def _dispatched(state: RunState, data: dict[str, Any]) -> None:
     sub = _own(state, data)
     sub.status = "open"
     sub.attempt = data["attempt"]
-    state.ready -= {sub.id}
+    state.ready.pop(sub.id, None)
 
 
 def _closed(status: Status) -> Callable[[RunState, dict[str, Any]], None]:
@@ -241,7 +272,7 @@ def _closed(status: Status) -> Callable[[RunState, dict[str, Any]], None]:
         sub.output_hash = data.get("output_hash")
         sub.error_class = data.get("error_class")
         sub.inputs = sub.children = frozenset()
-        state.ready -= {sub.id}
+        state.ready.pop(sub.id, None)
         state.outstanding -= 1
         if state.replan_open == sub.id:
             state.replan_open = None

@@ -37,6 +37,7 @@ class Worker:
         pipeline_hash: The pipeline whose agents these are.
         slots: Attempts of one agent that may run at once.
         lease_s: Seconds a claim lasts without a heartbeat.
+        grace_s: Seconds without a heartbeat after which nobody counts on the agents.
         spans: Traces each attempt.
         on_event: Told every agent event.
         on_outcome: Called with the run and the attempt's trace context once an outcome is written.
@@ -50,6 +51,7 @@ class Worker:
         pipeline_hash: str,
         slots: int,
         lease_s: float,
+        grace_s: float,
         spans: Spans,
         on_event: OnEvent,
         on_outcome: Callable[[str, str, int], Awaitable[None]],
@@ -61,6 +63,7 @@ class Worker:
         self._pipeline_hash = pipeline_hash
         self._slots = {name: asyncio.Semaphore(slots) for name in agents}
         self._lease_s = lease_s
+        self._beat_s = min(lease_s, grace_s) / HEARTBEATS_PER_LEASE
         self._spans = spans
         self._on_event = on_event
         self._on_outcome = on_outcome
@@ -107,6 +110,10 @@ class Worker:
         """Return whether an attempt of this agent would start at once."""
         slots = self._slots.get(agent)
         return slots is not None and not slots.locked() and not self._draining
+
+    def is_full(self, agent: str) -> bool:
+        """Return whether the agent is hosted here and has no free slot."""
+        return agent in self._slots and not self.has_slot(agent)
 
     async def take(
         self,
@@ -238,7 +245,7 @@ class Worker:
 
     async def _keep_beating(self) -> None:
         while True:
-            await asyncio.sleep(self._lease_s / HEARTBEATS_PER_LEASE)
+            await asyncio.sleep(self._beat_s)
             try:
                 await self._beat()
             except StoreError:

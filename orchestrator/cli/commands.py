@@ -197,7 +197,7 @@ TRACE = _group(
     Action(
         "show",
         "trace:show",
-        "Draw the trace of RUN as a tree, and say whether it is whole.",
+        "Draw the trace of RUN as a tree; say whether it is whole.",
         _run_argument(),
         Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere."),
         STORE,
@@ -222,7 +222,7 @@ OTHERS = (
     Action(
         "doctor",
         "doctor:doctor",
-        "Say what is ready to use here, and whether PIPELINE can be run.",
+        "Say what is ready to use, and whether PIPELINE can run.",
         _pipeline(required=False),
         STORE,
     ),

@@ -65,7 +65,7 @@ async def _give(run: str, input_id: str | None, given: Answer, path: str | None)
         if asked is not None:
             _check(asked, given)
         await provide(store, row.run, asked["input"] if asked else str(input_id), given, by=_who())
-        option = store_option(str(getattr(store, "path", "")))
+        option = await store_option(store)
     click.echo(f"recorded for run {row.run}", err=True)
     click.echo(f"unless a process works on it: cadenza runs resume {row.run}{option}", err=True)
     return 0

@@ -147,7 +147,8 @@ def origin(data: dict[str, Any]) -> str:
 
 
 def _task(data: dict[str, Any]) -> str:
-    return f": {short(data['task'])}" if data.get("task") and data["kind"] == "act" else ""
+    told = data["kind"] == "act" and data["task"].strip("{} ") not in ("", "task")
+    return f": {short(data['task'])}" if told else ""
 
 
 def _completed(data: dict[str, Any]) -> str:

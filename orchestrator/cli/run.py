@@ -90,7 +90,7 @@ class Drive:
         with Signals(self._screen.say, self._cancel, self._resume) as signals:
             pipeline = await Pipeline.of(source).with_some_model(self._screen.say)
             async with pipeline:
-                self._screen.option = store_option(str(getattr(pipeline.app.store, "path", "")))
+                self._screen.option = await store_option(pipeline.app.store)
                 self._beginning = True
                 run = self._run = pipeline.follow(await begin(pipeline))
                 self._screen.begin(run.id, pipeline.source.settings)

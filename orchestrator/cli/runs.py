@@ -92,7 +92,7 @@ async def _resume(run: str, path: str | None, screen: Screen, *, wait: bool) -> 
     async with existing_store(path) as store:
         row = await store.run(run)
         events = await store.ledger(row.run)
-        screen.option = store_option(str(getattr(store, "path", "")))
+        screen.option = await store_option(store)
         if row.ended is not None:
             screen.say(line("ended", f"run {row.run} has ended; this is its result"))
             result = await read_result(store, row, events)
@@ -123,7 +123,7 @@ async def _cancel(run: str, reason: str, path: str | None) -> int:
             click.echo(f"run {row.run} has already ended: {row.status}", err=True)
             return 0
         await store.put(row.run, CancelAsked(time.time(), reason), key="cancel")
-        option = store_option(str(getattr(store, "path", "")))
+        option = await store_option(store)
     click.echo(f"run {row.run} is asked to stop", err=True)
     click.echo(f"unless a process works on it: cadenza runs resume {row.run}{option}", err=True)
     return 0

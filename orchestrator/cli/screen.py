@@ -122,6 +122,8 @@ class _Said(logging.Handler):
         super().__init__(logging.INFO if verbose else logging.WARNING)
         self._screen = screen
         self._verbose = verbose
+        if not verbose:  # what a tool raised is told as an event
+            self.addFilter(lambda record: record.name != "cadenza.tools")
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show one record."""

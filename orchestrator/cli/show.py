@@ -35,7 +35,7 @@ Attempt = tuple[str, int]
 async def story_of(store: RunStore, row: RunRow, events: list[Event]) -> list[str]:
     """Return what happened in a run, as lines for people."""
     result = await read_result(store, row, events)
-    option = store_option(str(getattr(store, "path", "")))
+    option = await store_option(store)
     told = await _told(store, row, events)
     outputs = {
         e.seq: await read_output(store, e.data["output_hash"])
@@ -45,7 +45,7 @@ async def story_of(store: RunStore, row: RunRow, events: list[Event]) -> list[st
     return [
         *_head(row, result, option),
         "",
-        click.style("plan", bold=True),
+        click.style("subtasks", bold=True),
         *_plan(events),
         "",
         click.style("what happened", bold=True),
@@ -104,7 +104,7 @@ def _plan(events: list[Event]) -> Iterator[str]:
         if attempts.get(subtask, 0) > 1:
             state += f" at attempt {attempts[subtask]}"
         yield f"{'':>11}{who:<{wide}}  {state}{origin(data)}"
-        if data["task"] and data["kind"] == "act":
+        if data["kind"] == "act" and data["task"].strip("{} ") not in ("", "task"):
             yield f"{'':>13}{short(data['task'])}"
 
 
@@ -159,7 +159,7 @@ def _timeline(
         if len(lines) > before:
             lines[before] += click.style(f"  +{event.time - row.created:.2f} s", dim=True)
         if event.seq in outputs:
-            lines.append(line("", f"→ {_cut(render(outputs[event.seq]), _OUTPUT)}"))
+            lines.append(line("", f"→ {_result(outputs[event.seq])}"))
     for attempt in list(told):  # still open, or without a word on how it ended
         agents_of(attempt)
     return lines
@@ -182,7 +182,11 @@ def _end(result: RunResult, option: str) -> Iterator[str]:
         case _:
             yield line(result.status, f"{result.stop_reason}: {result.message}", "red")
             for name, output in result.partial.items():
-                yield line("partial", f"{name}: {_cut(render(output), _OUTPUT)}")
+                yield line("partial", f"{name}: {_result(output)}")
+
+
+def _result(output: Any) -> str:
+    return _cut(output, _OUTPUT) if isinstance(output, str) else short(output, _OUTPUT)
 
 
 def _cut(text: str, limit: int) -> str:

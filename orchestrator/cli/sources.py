@@ -59,7 +59,7 @@ async def existing_store(path: str | None) -> AsyncIterator[RunStore]:
     Raises:
         UsageError: There is none at the path.
     """
-    async with SqliteRunStore(_existing(path)) as store:
+    async with SqliteRunStore(await asyncio.to_thread(_existing, path)) as store:
         yield store
 
 
@@ -71,9 +71,17 @@ def _existing(path: str | None) -> str:
     return str(where)
 
 
-def store_option(path: str) -> str:
+async def store_option(store: RunStore) -> str:
     """Return the option that finds a run store again, where it is needed."""
-    where = Path(path)
+    return await asyncio.to_thread(_option, Path(path_of(store)))
+
+
+def path_of(store: RunStore) -> str:
+    """Return where a run store is."""
+    return store.path if isinstance(store, SqliteRunStore) else ":memory:"
+
+
+def _option(where: Path) -> str:
     if where == Path(DEFAULT_STORE).absolute():
         return ""
     here = Path.cwd()
@@ -103,10 +111,10 @@ async def pinned(store: RunStore, row: RunRow) -> Pinned:
         UsageError: Its folder is gone, or it was said in Python.
     """
     body = await store.pipeline(row.pipeline_hash)
-    return await asyncio.to_thread(_pinned, body, row, getattr(store, "path", None))
+    return await asyncio.to_thread(_pinned, body, row, path_of(store))
 
 
-def _pinned(body: Mapping[str, Any], row: RunRow, path: str | None) -> Pinned:
+def _pinned(body: Mapping[str, Any], row: RunRow, path: str) -> Pinned:
     folder = Path(body["folder"])
     if body["file"] is None:
         hint = "go on with it from there: Pipeline(…).follow(run)"

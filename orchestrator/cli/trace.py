@@ -9,7 +9,7 @@ import click
 
 from orchestrator.app import trace_file
 from orchestrator.cli.progress import line
-from orchestrator.cli.sources import existing_store, pinned
+from orchestrator.cli.sources import existing_store, path_of, pinned
 from orchestrator.errors import UsageError
 from orchestrator.store.base import RunRow, RunStore
 from tracing.check import check
@@ -44,7 +44,7 @@ async def _show(run: str, file: str | None, path: str | None) -> int:
 
 
 async def _file(store: RunStore, row: RunRow) -> Path:
-    path = str(getattr(store, "path", ""))
+    path = path_of(store)
     try:
         found = await pinned(store, row)
     except UsageError:  # its file may have said another place; this is where it is otherwise

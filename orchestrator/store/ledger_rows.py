@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from agents.usage import Budget
@@ -257,9 +258,10 @@ def run_row(db: sqlite3.Connection, run: str) -> RunRow:
     if rows:
         names = ", ".join(row[0] for row in rows)
         raise RunUnknown(f"several runs begin with {run!r}: {names}")
-    latest = db.execute("SELECT run FROM runs ORDER BY created DESC LIMIT 3").fetchall()
-    near = "; the latest are " + ", ".join(row[0] for row in latest) if latest else ""
-    raise RunUnknown(f"there is no run {run!r} in this store{near}")
+    latest = [row[0] for row in db.execute("SELECT run FROM runs ORDER BY created DESC LIMIT 500")]
+    near = get_close_matches(run, latest, 3, cutoff=0.8)
+    hint = f"did you mean {', '.join(near)}?" if near else f"the latest: {', '.join(latest[:3])}"
+    raise RunUnknown(f"there is no run {run!r} in this store; {hint if latest else 'it is empty'}")
 
 
 def run_rows(db: sqlite3.Connection, limit: int, status: str | None) -> list[RunRow]:

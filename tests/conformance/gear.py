@@ -216,18 +216,18 @@ async def _published(pipeline: Pipeline, run: str, seq: int) -> None:
     await until(there)
 
 
-def left_open(path: Path) -> list[str]:
-    """Return what an ended run has left in its store."""
+def left_open(path: Path, *, killed: bool = False) -> list[str]:
+    """Return what an ended run has left in its store; ``killed`` when a process of it was."""
     queries = {
         "inbox rows": "SELECT count(*) FROM inbox",
         "timers": "SELECT count(*) FROM timers",
         "open attempts": "SELECT count(*) FROM attempts WHERE state <> 'closed'",
         "unpublished runs": "SELECT count(*) FROM runs WHERE published < seq",
         "roots not exported": "SELECT count(*) FROM runs WHERE root <> 'exported'",
-        "reservations not settled": (
-            "SELECT count(*) FROM budgets WHERE llm_calls <> used_llm_calls"
-        ),
     }
+    if not killed:  # what a lost call may have cost stays reserved
+        unsettled = "SELECT count(*) FROM budgets WHERE llm_calls <> used_llm_calls"
+        queries["reservations not settled"] = unsettled
     with closing(sqlite3.connect(path)) as db:
         found = {what: db.execute(sql).fetchone()[0] for what, sql in queries.items()}
     return [f"{n} {what} left" for what, n in found.items() if n]

@@ -114,9 +114,8 @@ async def test_workers_that_come_back_after_an_outage_have_the_grace_to_do_so(
     async with open_app(pipeline.source, hosts=False) as app:
         await app.runtime.sweep()
         assert (await app.store.run(run_id)).status == "running"
-        async with open_app(pipeline.source):
-            async with asyncio.timeout(15):
-                result = await Run(app, run_id).result()
+    async with open_app(pipeline.source) as app, asyncio.timeout(20):
+        result = await Run(app, run_id).result()
     assert result.status == "completed"
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blockbuster import BlockBuster
 
 from agents.context import RunContext
 from agents.function import agent
@@ -79,10 +80,10 @@ async def test_two_processes_share_a_run_and_do_no_work_twice(mode: str, data_fo
         async with asyncio.timeout(30):
             result = await run.result()
         ledger = await other.app.store.ledger(run.id)
+        workers = {app.runtime.worker.name for app in (one.app, other.app)}
     assert result.output == {f"s{i}": f"part {i}" for i in range(4)}
     assert done == {f"s{i}": 1 for i in range(4)}
-    workers = {e.data["worker"] for e in ledger if e.type == "subtask.completed"}
-    assert workers == {one_name for one_name in workers if one_name} and len(workers) == 2
+    assert workers == {e.data["worker"] for e in ledger if e.type == "subtask.completed"}
     assert broken_rules(ledger) == []
 
 
@@ -100,10 +101,12 @@ async def test_a_run_goes_on_where_its_process_left_it(mode: str, data_folder: P
     model = CountingModel(reply)
     options = {**EQUAL["planned"].settings(), "planner": None, "synthesizer": None}
     options["plan"] = [{"id": "a", "agent": "analyst"}, {"id": "b", "agent": "check"}]
-    async with pipeline_in(data_folder, mode=mode, model=model, **options) as first:
-        async with first.start("Count.") as run:
-            await asked.wait()
-            run.detach()
+    async with (
+        pipeline_in(data_folder, mode=mode, model=model, **options) as first,
+        first.start("Count.") as run,
+    ):
+        await asked.wait()
+        run.detach()
     gate.set()
     async with pipeline_in(data_folder, mode=mode, model=model, **options) as second:
         async with asyncio.timeout(20):
@@ -150,7 +153,12 @@ async def test_large_outputs_and_findings_travel_by_reference(mode: str, data_fo
     assert mode == "choreography" or "cadenza.work" in references
 
 
-async def test_two_hundred_runs_at_once_end(mode: str, data_folder: Path) -> None:
+async def test_two_hundred_runs_at_once_end(
+    mode: str, data_folder: Path, detector: BlockBuster
+) -> None:
+    # Debug mode and the detector of blocking calls would take most of the time.
+    asyncio.get_running_loop().set_debug(False)
+    detector.deactivate()
     options: dict[str, Any] = {
         "agents": {"double": double},
         "plan": [{"id": "a", "agent": "double"}, {"id": "b", "agent": "double", "after": ["a"]}],
@@ -199,7 +207,7 @@ async def test_a_run_that_cannot_be_helped_does_not_keep_a_sweep_from_the_others
             store.bad = bad.id
             bad.detach()
             good.detach()
-        assert await pipeline.follow(good.id).result()
+        assert (await pipeline.follow(good.id).result()).status == "completed"
         await pipeline.app.runtime.sweep()
 
 
@@ -213,9 +221,8 @@ async def test_a_run_that_follows_newer_rules_is_left_to_others(
 
     def age() -> None:
         with closing(sqlite3.connect(data_folder / "runs.db")) as db, db:
-            db.execute(
-                "UPDATE ledger SET data = replace(data, '\"rules_version\":', '\"rules_version\":9')"
-            )
+            key = '"rules_version":'
+            db.execute("UPDATE ledger SET data = replace(data, ?, ?)", (key, f"{key}9"))
 
     await asyncio.to_thread(age)
     async with pipeline_in(data_folder, mode=mode, **options) as pipeline:

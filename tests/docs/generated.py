@@ -17,7 +17,7 @@ from orchestrator.cli.commands import cli
 from tests.docs.page import DOCS
 from tests.docs.python_part import python_names
 from tests.docs.settings_part import pipeline_keys
-from tests.docs.tools_part import built_in_tools, tool_options
+from tests.docs.tools_part import built_in_tools, cell, tool_options
 
 _PART = re.compile(r"(<!-- from the code: ([\w-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
@@ -58,14 +58,14 @@ def _paragraph(text: str) -> Iterator[str]:
 
 
 def _options(command: click.Command, ctx: click.Context) -> Iterator[str]:
-    records = [r for p in command.params if (r := p.get_help_record(ctx)) is not None]
+    records = [r for p in command.params if (r := p.get_help_record(ctx)) and r[1]]
     if not records:
         return
     yield "| Option | Meaning |"
     yield "|---|---|"
     for names, about in records:
         shown = ", ".join(f"`{name.strip()}`" for name in names.split(","))
-        yield f"| {shown} | {about.replace('|', chr(92) + '|')} |"
+        yield f"| {cell(shown)} | {cell(about)} |"
     yield ""
 
 

@@ -37,7 +37,7 @@ _FENCE = re.compile(r"^( *)(`{3,})(\w*)\s*$")
 _NAMED = re.compile(r"`([\w./-]+\.\w+)`:$")
 _IDS = {
     "RUN": "[0-9a-z]{16}",
-    "INPUT": "[0-9a-f]{16,32}",
+    "INPUT": "[0-9a-f]{8}",
     "TRACE": "[0-9a-f]{32}",
     "HASH": "[0-9a-f]{64}",
 }
@@ -195,7 +195,7 @@ class Session:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         mine = {"PATH": path, "PYTHONPATH": "", "COLUMNS": "100", **self.environment}
         return subprocess.run(
-            ["bash", "-c", f"(exit {self.code}); {line}"],
+            ["bash", "-c", f"(exit {self.code}); {line}\nexit $?"],  # bash must stay to tell a signal
             cwd=self.folder,
             env={**os.environ, **mine},
             stdout=subprocess.PIPE,
@@ -241,8 +241,8 @@ def _tell(page: Path) -> None:
                 session.code = done.returncode
                 print(f"$ {step.line}\n{done.stdout.rstrip()}\n-- {done.returncode}")
                 for name, shape in _IDS.items():
-                    about = {"RUN": rf"\brun  ({shape})", "INPUT": rf"asks  ({shape})"}
-                    match = re.search(about.get(name, rf"\b({shape})\b"), done.stdout)
+                    about = rf"(?:approve|answer) \w+ ({shape})" if name == "INPUT" else rf"\b({shape})\b"
+                    match = re.search(about, done.stdout)
                     if match:
                         session.known.setdefault(name, match[1])
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import cadenza
-from agents.events import AgentEvent
 from tests.docs.tools_part import arguments_of, cell
 
 # In the order of use; a name that is missing here is an error.
@@ -24,7 +23,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Errors": ("CadenzaError", "UsageError", "InputUnknown", "InputClosed", "SettingsError",
                "ToolDenied"),
 }  # fmt: skip
+_WIDTH = 88
+_SEPARATOR = re.compile(r", (?=\*,|/,|\w+: )")  # what stands in brackets has no names with types
+_MODULES = re.compile(r"\b(?:collections|typing|agents|bus|orchestrator)(?:\.\w+)*\.(?=\w)")
 _SECTIONS = ("Args", "Attributes", "Raises")
+# Members that Cadenza's own parts use.
+_FOR_CADENZA = frozenset({"of", "source", "app", "with_some_model", "caught_up", "attempt", "aclose"})
 
 
 def python_names() -> Iterator[str]:
@@ -48,7 +52,7 @@ def _name(name: str, thing: Any) -> Iterator[str]:
         return
     signature = _signature(name, thing)
     if signature:
-        yield from ("```text", signature, "```", "")
+        yield from ("```text", *_wrapped(signature), "```", "")
     yield from _prose(inspect.getdoc(thing) or "")
     yield ""
     for section in _SECTIONS[: 2 if name == "tool" else 3]:
@@ -61,27 +65,54 @@ def _name(name: str, thing: Any) -> Iterator[str]:
 
 
 def _signature(name: str, thing: Any) -> str:
-    if thing is AgentEvent or getattr(thing, "_is_protocol", False):
+    if name == "Run" or getattr(thing, "_is_protocol", False):
         return ""
     if inspect.isclass(thing) and issubclass(thing, Exception):
         return ""
     return f"{'@' if name in ('tool', 'agent') else ''}{name}{_parameters(thing)}"
 
 
+class _Plain:
+    """Prints an annotation as it is written, and a default that has no form as an ellipsis."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
 def _parameters(function: Any) -> str:
-    text = str(inspect.signature(function))
-    text = re.sub(r"<factory>|<object object at \w+>", "…", text)
-    text = re.sub(r"'([^']*)'", lambda m: m[1] if m[1] else "''", text)
-    text = re.sub(r"\b(?:collections\.abc|typing|agents|bus|orchestrator)(?:\.\w+)*\.(?=\w)", "", text)
-    text = re.sub(r"<class '?[\w.]*?(\w+)'?>", r"\1", text)
-    return re.sub(r"\((self|cls)(, )?", "(", text)
+    signature = inspect.signature(function)
+    shown = [_shown(p) for name, p in signature.parameters.items() if name not in ("self", "cls")]
+    plain = inspect.isclass(function) or signature.return_annotation is signature.empty
+    returned = signature.empty if plain else _Plain(str(signature.return_annotation))
+    text = str(signature.replace(parameters=shown, return_annotation=returned))
+    return _MODULES.sub("", text)
+
+
+def _shown(parameter: inspect.Parameter) -> inspect.Parameter:
+    if isinstance(parameter.annotation, str):
+        parameter = parameter.replace(annotation=_Plain(parameter.annotation))
+    if parameter.default is not parameter.empty and "<" in repr(parameter.default):
+        return parameter.replace(default=_Plain("…"))
+    return parameter
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return a signature, one parameter a line where it is long."""
+    if len(text) <= _WIDTH:
+        return [text]
+    head, _, rest = text.partition("(")
+    inner, _, tail = rest.rpartition(")")
+    return [f"{head}(", *(f"    {part}," for part in _SEPARATOR.split(inner)), f"){tail}"]
 
 
 def _prose(docstring: str) -> Iterator[str]:
     body = re.split(rf"^(?:{'|'.join(_SECTIONS)}|Returns):$", docstring, flags=re.M)[0]
     for paragraph in re.split(r"\n\s*\n", body.strip()):
         text = cell(" ".join(paragraph.split())).replace("\\|", "|")
-        yield from re.split(r"(?<=[.:]) (?=[A-Z`{])", text) if "bus = " not in text else ()
+        yield from re.split(r"(?<=\.) (?=[A-Z`{])", text) if "bus = " not in text else ()
         yield ""
 
 
@@ -102,7 +133,7 @@ def _methods(kind: type) -> Iterator[str]:
     for name, member in vars(kind).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
         about = inspect.getdoc(getattr(kind, name)) or ""
-        if name.startswith("_") or not about:
+        if name.startswith("_") or not about or name in _FOR_CADENZA:
             continue
         first = cell(" ".join(about.partition("\n\n")[0].split()))
         if isinstance(member, property):

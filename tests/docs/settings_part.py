@@ -95,6 +95,8 @@ def _type(annotation: Any) -> str:
             if (text := _bound(each))
         ]
         return ", ".join([_type(args[0]), *dict.fromkeys(bounds)])
+    if annotation == str | dict[str, dict[str, Any]]:
+        return "text or a mapping of one name to its options"
     if origin in (Union, types.UnionType):
         return " or ".join(_type(arg) for arg in args if arg is not type(None))
     if origin is Literal:
@@ -102,7 +104,7 @@ def _type(annotation: Any) -> str:
     if origin is tuple:
         return f"list of {_type(args[0])}"
     if origin is dict:
-        return f"mapping to {_type(args[1])}"
+        return "mapping" if args[1] is Any else f"mapping of names to {_type(args[1])}"
     if annotation in _TITLES:
-        return f"see [{_TITLES[annotation]}](#{_TITLES[annotation].replace(' ', '-')})"
+        return f"[{_TITLES[annotation]}](#{_TITLES[annotation].replace(' ', '-')})"
     return _WORDS[annotation]

@@ -49,7 +49,7 @@ def built_in_tools() -> Iterator[str]:
             **{name: {"root": "."} for name in ("files", "search", "write_file")},
         }
         for name, factory in BUILT_IN.items():
-            yield f"## {name}"
+            yield f"### {name}"
             yield ""
             made = build_tools(name, required.get(name, {}), base)
             yield "| Tool | Arguments | What the model is told | Effect |"

@@ -161,8 +161,10 @@ class Checker:
                 if sub.status == "pending" and not self._can_run(sub):
                     self.found(f"{dependent} is pending and can never run")
                 done = [d for d in sub.after if self.state.subtasks[d].status == "completed"]
-                if sub.status == "pending" and done and (
-                    sub.join == "any" or len(done) == len(sub.after)
+                if (
+                    sub.status == "pending"
+                    and done
+                    and (sub.join == "any" or len(done) == len(sub.after))
                 ):
                     self.found(f"{dependent} is pending though its join is met")
 

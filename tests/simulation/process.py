@@ -213,7 +213,7 @@ class Process:
             return None
         subs = self.state.subtasks
         used = self.spawned[subtask].get("inputs") or sub.used or ()
-        children = {
+        children: dict[str, tuple[str, str]] = {
             child: (subs[child].status, subs[child].output_hash or "")
             for child in sub.spawned
             if subs[child].wait_mode is not None

@@ -114,7 +114,9 @@ def scenario(seed: int) -> Scenario:
         grace_s=60.0,
         wall_s=3_600.0,
     )
-    trouble = None if equal else rng.choice(("rough", "rough", "cancel", "budget", "wall", "absent"))
+    trouble = (
+        None if equal else rng.choice(("rough", "rough", "cancel", "budget", "wall", "absent"))
+    )
     if trouble == "wall":
         limits = replace(limits, wall_s=rng.uniform(0.5, 15.0))
     names = (*AGENTS, PLANNER, WRITER)

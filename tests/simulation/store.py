@@ -145,7 +145,8 @@ class SimStore:
 
     def _holds(self, commit: Commit) -> bool:
         if "fork" not in self._switches and (
-            commit.expected_seq != len(self.events) or any(r not in self.inbox for r in commit.inbox)
+            commit.expected_seq != len(self.events)
+            or any(r not in self.inbox for r in commit.inbox)
         ):
             return False
         if "expiry not in commit" in self._switches:

@@ -46,9 +46,7 @@ def test_a_fault_planted_in_the_store_or_the_sweeper_is_found(switch: str, like:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "switch", ["lost acknowledgement", "double dispatch", "dropped spawn"]
-)
+@pytest.mark.parametrize("switch", ["lost acknowledgement", "double dispatch", "dropped spawn"])
 def test_a_fault_planted_in_one_driver_makes_the_canonical_ledgers_differ(
     switch: str, mode: Mode
 ) -> None:

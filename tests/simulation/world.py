@@ -154,7 +154,9 @@ class World:
 
     # --- clock and channel
 
-    def push(self, at: float, process: Process | None, act: Callable[..., None], *args: Any) -> None:
+    def push(
+        self, at: float, process: Process | None, act: Callable[..., None], *args: Any
+    ) -> None:
         """Do something at a time."""
         self._n += 1
         epoch = process.epoch if process else 0

@@ -8,9 +8,9 @@ from agents.outcome import ChildRequest, Failed, PlannedSubtask
 from tests.unit.rules.ledger import BROKEN, Ledger, done, planned, shape
 
 
-def planning(*plan: PlannedSubtask, **limits: int) -> Ledger:
+def planning(*plan: PlannedSubtask, replans: int = 2) -> Ledger:
     """Return a run whose planner has given this plan."""
-    run = Ledger(shape(planner=True, **limits))
+    run = Ledger(shape(planner=True, replans=replans))
     run.end("plan", done(spawns=plan))
     return run
 
@@ -45,9 +45,7 @@ def test_a_planned_id_that_a_child_of_the_planner_has_is_refused() -> None:
     assert run.end("plan", done(spawns=(planned("b-0"),))) == ["subtask.retry_scheduled"]
 
 
-@pytest.mark.parametrize(
-    "plan", [(planned("x", "y"), planned("y", "x")), (planned("synthesis"),)]
-)
+@pytest.mark.parametrize("plan", [(planned("x", "y"), planned("y", "x")), (planned("synthesis"),)])
 def test_a_static_plan_that_cannot_be_spawned_ends_the_run(
     plan: tuple[PlannedSubtask, ...],
 ) -> None:

@@ -33,6 +33,7 @@ from orchestrator.facts import (
     Revoked,
     Submitted,
     TimerFired,
+    TimerKind,
     Unroutable,
 )
 from orchestrator.rules import decide
@@ -70,7 +71,17 @@ def any_fact(rng: random.Random, state: RunState) -> Fact:
     subtask = rng.choice((*state.subtasks, "nothing"))
     sub = state.subtasks.get(subtask)
     attempt = rng.randint(0, 3) if sub is None or rng.random() < 0.3 else sub.attempt
-    kind = rng.choice(("retry", "join", "until", "input", "wall", "join", "retry", "until"))
+    kinds: tuple[TimerKind, ...] = (
+        "retry",
+        "join",
+        "until",
+        "retry",
+        "join",
+        "until",
+        "input",
+        "wall",
+    )
+    kind = rng.choice(kinds)
     return rng.choice(
         (
             Submitted(9.0, "again", scenario(rng.randint(0, 9)).shape, "t", {}),

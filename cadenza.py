@@ -6,9 +6,10 @@ check_siblings()  # before anything of a sibling package is imported: it may be 
 
 from agents.content import Blob, Text
 from agents.context import RunContext
-from agents.errors import ToolDenied
+from agents.errors import ModelRefused, ModelUnavailable, ToolDenied
 from agents.events import AgentEvent
 from agents.function import FunctionAgent, agent
+from agents.messages import AssistantMessage, SystemMessage, ToolCall, ToolMessage, UserMessage
 from agents.models.base import Delta, Model, ModelReply, ModelRequest
 from agents.models.scripted import ScriptedModel
 from agents.stops import LoopState, StopCondition
@@ -29,6 +30,7 @@ from orchestrator.state import Event
 __all__ = [
     "AgentEvent",
     "AgentSettings",
+    "AssistantMessage",
     "Blob",
     "CadenzaError",
     "Delta",
@@ -40,9 +42,11 @@ __all__ = [
     "LoopState",
     "MemoryBus",
     "Model",
+    "ModelRefused",
     "ModelReply",
     "ModelRequest",
     "ModelSettings",
+    "ModelUnavailable",
     "Pipeline",
     "RateLimit",
     "Run",
@@ -51,12 +55,16 @@ __all__ = [
     "ScriptedModel",
     "SettingsError",
     "StopCondition",
+    "SystemMessage",
     "Text",
     "Tool",
+    "ToolCall",
     "ToolDenied",
+    "ToolMessage",
     "ToolResult",
     "Usage",
     "UsageError",
+    "UserMessage",
     "agent",
     "tool",
 ]

@@ -105,8 +105,10 @@ class Advancer:
                 await self._catch_up(view)
         return view
 
-    async def _catch_up(self, view: RunView) -> None:
-        view.fold(await self._store.ledger(view.state.run, after=view.state.seq))
+    async def _catch_up(self, view: RunView) -> bool:
+        events = await self._store.ledger(view.state.run, after=view.state.seq)
+        view.fold(events)
+        return bool(events)
 
     async def advance(
         self, run: str, *, proposals: Sequence[Fact] = (), traceparent: str = "", hop: int = 0
@@ -136,10 +138,14 @@ class Advancer:
             batch = self._lenient(view, await self._store.take(view.state.run))
             commit = plan_commit(view.state, batch, proposals=proposals, dispatch=self._dispatch)
             if commit.empty:
-                return []
-            if await self._store.commit(commit):
+                # Compare-and-set does not tell whether that nothing follows is decided on old
+                # news, for example that a lapsed attempt is not dispatched yet.
+                if not await self._catch_up(view):
+                    return []
+            elif await self._store.commit(commit):
                 break
-            await self._catch_up(view)
+            else:
+                await self._catch_up(view)
         first = commit.expected_seq + 1
         events = [
             Event(event.type, event.data, first + i, commit.time)

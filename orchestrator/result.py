@@ -103,13 +103,24 @@ async def read_result(store: RunStore, row: RunRow, events: list[Event]) -> RunR
             status=cast("RunStatus", row.status),
             partial=await outputs(final["partial"]),
             stop_reason=final["error_class"],
-            message=final["message"],
+            message=_why(final, events),
         )
     answer = final["answer"]
     found = await outputs(final["answers"] if answer is None else [answer])
     reason = "final_answer" if answer is None else completed[answer]["stop_reason"]
     output = found if answer is None else found[answer]
     return replace(base, status="completed", output=output, stop_reason=reason)
+
+
+def _why(final: dict[str, Any], events: list[Event]) -> str:
+    """Return why a run ended, with the words of the subtask that failed."""
+    failures = (
+        e.data["message"]
+        for e in reversed(events)
+        if e.type == "subtask.failed" and e.data["subtask"] == final.get("subtask")
+    )
+    words = next(failures, "")
+    return f"{final['message']}: {words}" if words else str(final["message"])
 
 
 def _all_warnings(events: list[Event]) -> Iterator[str]:

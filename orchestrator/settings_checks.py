@@ -48,6 +48,7 @@ def check_settings(settings: PipelineSettings) -> list[Conflict]:
     found += _roles(settings)
     found += _plan(settings)
     found += _output(("output",), settings.output)
+    found += _answer(settings)
     return found
 
 
@@ -133,6 +134,14 @@ def _roles(settings: PipelineSettings) -> Iterator[Conflict]:
         message = "nobody would begin: there is no plan, no planner, and no agent reacts to `task`"
         hint = "add `reacts_to: [task]` to the agent that begins, or a planner: or plan: section"
         yield Conflict(("agents",), message, hint, key=True)
+
+
+def _answer(settings: PipelineSettings) -> Iterator[Conflict]:
+    """The type of the answer binds whoever writes it, so somebody must be known to."""
+    if settings.output and settings.synthesizer is None and len(settings.agents) > 1:
+        message = "nobody is named who would write an answer of this type"
+        hint = "name a synthesizer:, or give the output: to the agent that answers"
+        yield Conflict(("output",), message, hint)
 
 
 def _plan(settings: PipelineSettings) -> Iterator[Conflict]:

@@ -6,6 +6,7 @@ does is imported when it is called.
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from typing import Any
 
@@ -36,7 +37,8 @@ class Action(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Do it, and return the exit code."""
-        return self.action()(**ctx.params)
+        done = self.action()(**ctx.params)
+        return asyncio.run(done) if asyncio.iscoroutine(done) else done
 
 
 class Words(click.Group):
@@ -52,16 +54,8 @@ def _group(name: str, about: str, *commands: click.Command) -> click.Group:
     return Words(name, words, help=about, no_args_is_help=True)
 
 
-def _flag(*names: str, about: str) -> Option:
-    return Option(list(names), is_flag=True, help=about)
-
-
-def _run_argument() -> Argument:
-    return Argument(["run"], shell_complete=complete_runs)
-
-
-def _pipeline(*, required: bool = True) -> Argument:
-    return Argument(["pipeline"], type=click.Path(), required=required)
+def _flag(names: str, about: str) -> Option:
+    return Option(names.split(), is_flag=True, help=about)
 
 
 def _opt(names: str, about: str, metavar: str | None = None, *, many: bool = False) -> Option:
@@ -75,173 +69,146 @@ STORE = Option(
     envvar="CADENZA_STORE__URL",
     help="Run store; .cadenza/runs.db here if neither this nor the pipeline says.",
 )
-JSON = _flag("--json", "as_json", about="Print JSON lines.")
-DRIVE = (
-    STORE,
-    JSON,
-    _flag("--quiet", "-q", about="Print the answer only."),
-    _flag("--verbose", "-v", about="Show each turn, and where errors were raised."),
-    _flag("--wait", about="Stay until people have answered, from another terminal."),
-)
-OVERRIDES = (
-    Option(["--mode"], type=click.Choice(["orchestration", "choreography"]), help="Who conducts."),
-    Option(["--bus"], type=click.Choice(["memory", "kafka", "mqtt"]), help="What carries work."),
-    _opt("--set settings", "Any setting, such as limits.lease_s=5.", "KEY=VALUE", many=True),
-)
+JSON = _flag("--json as_json", "Print JSON lines.")
+QUIET = _flag("--quiet -q", "Print the answer only.")
+VERBOSE = _flag("--verbose -v", "Show each turn, and where errors were raised.")
+WAIT = _flag("--wait", "Stay until people have answered, from another terminal.")
+DRIVE = (STORE, JSON, QUIET, VERBOSE, WAIT)
+MODE = Option(["--mode"], type=click.Choice(["orchestration", "choreography"]), help="Who leads.")
+BUS = Option(["--bus"], type=click.Choice(["memory", "kafka", "mqtt"]), help="What carries work.")
+SET = _opt("--set settings", "Any setting, such as limits.lease_s=5.", "KEY=VALUE", many=True)
+FILE = Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help="A file for it.")
+LIMIT = Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="At most.")
+TAPE = Option(["--record"], type=click.Path(dir_okay=False), help="Record model replies as JSONL.")
+TRACES = Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere.")
+WHY = "asked on the command line"
+PIPELINE = Argument(["pipeline"], type=click.Path())
+ANY_PIPELINE = Argument(["pipeline"], type=click.Path(), required=False)
+A_RUN = Argument(["run"], shell_complete=complete_runs)
+AN_INPUT = Argument(["input_id"], metavar="[INPUT]", required=False)
 
-NEW = Action(
-    "new",
-    "new:new",
-    """Make a starter pipeline in the folder DIR.
+NEW = """Make a starter pipeline in the folder DIR.
 
-    It has comments, a tool, a function and a passing test, and runs without a model.
-    """,
-    Argument(["folder"], metavar="DIR", type=click.Path()),
-)
-RUN = Action(
-    "run",
-    "run:run_task",
-    """Run TASK through the pipeline file PIPELINE.
+It has comments, a tool, a function and a passing test, and runs without a model."""
+RUN = """Run TASK through the pipeline file PIPELINE.
 
-    Without TASK the line "# task: …" of the file is taken; "-" reads the task from standard input.
-    The answer goes to standard output, everything else to standard error.
-    """,
-    _pipeline(),
-    Argument(["task"], required=False),
-    Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help="A file to work on."),
-    _opt("--input -i inputs", "A named value, for tools.", "KEY=VALUE", many=True),
-    _opt("--session", "Runs of one session share a history.", "ID"),
-    Option(["--record"], type=click.Path(dir_okay=False), help="Record model replies as JSONL."),
-    *OVERRIDES,
-    *DRIVE,
-)
-RUNS = _group(
-    "runs",
-    "List, show, resume and cancel runs.",
+Without TASK the line "# task: …" of the file is taken; "-" reads the task from standard input.
+The answer goes to standard output, everything else to standard error."""
+SHOW = """Tell what happened in RUN.
+
+The plan, who did what in which order and with which result, and why it ended. RUN is an id, or
+the beginning of one."""
+RESUME = """Go on with RUN where it stands.
+
+It keeps the settings it was submitted with, whatever its file says now. A run that has ended is
+shown again."""
+ONLY = "INPUT may be left out where RUN asks for one thing only."
+COMPLETION = """Print the completion script of SHELL.
+
+\b
+bash: eval "$(cadenza completion bash)"
+zsh:  eval "$(cadenza completion zsh)"
+fish: cadenza completion fish | source"""
+
+WORDS = (
+    Action("new", "new:new", NEW, Argument(["folder"], metavar="DIR", type=click.Path())),
     Action(
-        "list",
-        "runs:list_runs",
-        "List the runs of a run store, the newest first.",
-        Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="At most."),
-        JSON,
-        STORE,
-    ),
-    Action(
-        "show",
-        "runs:show",
-        """Tell what happened in RUN.
-
-        The plan, who did what in which order and with which result, and why it ended. RUN is an
-        id, or the beginning of one.
-        """,
-        _run_argument(),
-        _opt("--messages", "Every request that a subtask sent to its model.", "SUBTASK"),
-        _flag("--canonical", "as_canonical", about="The canonical ledger, as JSON lines."),
-        _flag("--json", "as_json", about="The ledger, or the messages, as JSON lines."),
-        STORE,
-    ),
-    Action(
-        "resume",
-        "runs:resume",
-        """Go on with RUN where it stands.
-
-        It keeps the settings it was submitted with, whatever its file says now. A run that has
-        ended is shown again.
-        """,
-        _run_argument(),
+        "run",
+        "run:run_task",
+        RUN,
+        PIPELINE,
+        Argument(["task"], required=False),
+        FILE,
+        _opt("--input -i inputs", "A named value, for tools.", "KEY=VALUE", many=True),
+        _opt("--session", "Runs of one session share a history.", "ID"),
+        TAPE,
+        *(MODE, BUS, SET),
         *DRIVE,
     ),
-    Action(
-        "cancel",
-        "runs:cancel",
-        "Ask to cancel RUN; whoever works on it stops within one lease.",
-        _run_argument(),
-        Option(["--reason"], default="asked on the command line", help="Why, for the record."),
-        STORE,
+    _group(
+        "runs",
+        "List, show, resume and cancel runs.",
+        Action("list", "runs:list_runs", "List runs, the newest first.", LIMIT, JSON, STORE),
+        Action(
+            "show",
+            "runs:show",
+            SHOW,
+            A_RUN,
+            _opt("--messages", "Every request that a subtask sent to its model.", "SUBTASK"),
+            _flag("--canonical as_canonical", "The canonical ledger, as JSON lines."),
+            _flag("--json as_json", "The ledger, or the messages, as JSON lines."),
+            STORE,
+        ),
+        Action("resume", "runs:resume", RESUME, A_RUN, *DRIVE),
+        Action(
+            "cancel",
+            "runs:cancel",
+            "Ask to cancel RUN; whoever works on it stops within one lease.",
+            A_RUN,
+            Option(["--reason"], default=WHY, help="Why, for the record."),
+            STORE,
+        ),
     ),
-)
-_ONLY = "INPUT may be left out where RUN asks for one thing only."
-PEOPLE = (
     Action(
         "approve",
         "people:approve",
-        f"Approve INPUT of RUN, as it is or edited.\n\n{_ONLY}",
-        _run_argument(),
-        Argument(["input_id"], metavar="[INPUT]", required=False),
+        f"Approve INPUT of RUN, as it is or edited.\n\n{ONLY}",
+        *(A_RUN, AN_INPUT, STORE),
         _opt("--edit", "Other arguments of the call, or another plan.", "JSON"),
-        STORE,
     ),
     Action(
         "deny",
         "people:deny",
-        f"Deny INPUT of RUN.\n\n{_ONLY}",
-        _run_argument(),
-        Argument(["input_id"], metavar="[INPUT]", required=False),
+        f"Deny INPUT of RUN.\n\n{ONLY}",
+        *(A_RUN, AN_INPUT, STORE),
         Option(["--reason"], default="", help="Why; the model is told."),
         _opt("--value", "The result of a call that did happen, where that is in doubt.", "JSON"),
-        STORE,
     ),
     Action(
         "answer",
         "people:answer",
         "Answer the question INPUT of RUN with TEXT.",
-        _run_argument(),
-        Argument(["input_id"], metavar="INPUT"),
-        Argument(["text"]),
-        STORE,
+        *(A_RUN, Argument(["input_id"], metavar="INPUT"), Argument(["text"]), STORE),
     ),
-)
-TRACE = _group(
-    "trace",
-    "Show the trace of a run.",
-    Action(
-        "show",
-        "trace:show",
-        "Draw the trace of RUN as a tree; say whether it is whole.",
-        _run_argument(),
-        Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere."),
-        STORE,
+    _group(
+        "trace",
+        "Show the trace of a run.",
+        Action(
+            "show",
+            "trace:show",
+            "Draw the trace of RUN as a tree; say whether it is whole.",
+            *(A_RUN, TRACES, STORE),
+        ),
     ),
-)
-PROMPTS = _group(
-    "prompts",
-    "Show what a model is told.",
-    Action(
-        "show",
-        "prompts:show",
-        "Print the first request of AGENT of PIPELINE: system prompt, task and tools.",
-        _pipeline(),
-        Argument(["agent"]),
-        Option(["--task"], default="(the task)", show_default=True, help="Its task."),
-        *OVERRIDES,
-        JSON,
+    _group(
+        "prompts",
+        "Show what a model is told.",
+        Action(
+            "show",
+            "prompts:show",
+            "Print the first request of AGENT of PIPELINE: system prompt, task and tools.",
+            *(PIPELINE, Argument(["agent"])),
+            Option(["--task"], default="(the task)", show_default=True, help="Its task."),
+            *(MODE, BUS, SET, JSON),
+        ),
     ),
-)
-OTHERS = (
     Action("schema", "schema:show", "Print the JSON Schema of pipeline files."),
     Action(
         "doctor",
         "doctor:doctor",
         "Say what is ready to use, and whether PIPELINE can run.",
-        _pipeline(required=False),
-        STORE,
+        *(ANY_PIPELINE, STORE),
     ),
     Action(
         "completion",
         "completion:show",
-        """Print the completion script of SHELL.
-
-        \b
-        bash: eval "$(cadenza completion bash)"
-        zsh:  eval "$(cadenza completion zsh)"
-        fish: cadenza completion fish | source
-        """,
+        COMPLETION,
         Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"])),
     ),
 )
 cli = Words(
     "cadenza",
-    {str(word.name): word for word in (NEW, RUN, RUNS, *PEOPLE, TRACE, PROMPTS, *OTHERS)},
+    {str(word.name): word for word in WORDS},
     help="""Run teams of LLM agents: orchestrated, or choreographed over a bus.
 
     Begin with "cadenza new DIR".

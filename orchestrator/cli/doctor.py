@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from agents.react import ReActAgent
 from orchestrator.app import DEFAULT_STORE, Source, store_path
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.messages import team_of
+from orchestrator.cli.screen import count
 from orchestrator.cli.sources import load_source
 from orchestrator.discovery import PROVIDERS, discover_model
 from orchestrator.pipeline import Pipeline, needs_model
@@ -31,21 +32,17 @@ Row = tuple[bool, str, str]
 
 def doctor(pipeline: str | None, store: str | None) -> int:
     """Look around and return 0, or 2 when the pipeline cannot be run."""
-    return asyncio.run(_doctor(pipeline, store))
-
-
-async def _doctor(pipeline: str | None, store: str | None) -> int:
-    async for row in _machine():
+    for row in _machine():
         _say(row)
     if pipeline is None:
-        _say(await _store(store or DEFAULT_STORE))
+        _say(_store(store or DEFAULT_STORE))
         return 0
     try:
         source = load_source(pipeline, store=store)
         _say((True, "pipeline", f"{pipeline} is valid: {source.settings.name}"))
-        stored = await _store(store_path(source))
+        stored = _store(store_path(source))
         _say(stored)
-        async for row in _team(source):
+        for row in asyncio.run(_team(source)):
             _say(row)
     except SettingsError as exc:
         _say((False, "pipeline", str(exc)))
@@ -59,7 +56,7 @@ def _say(row: Row) -> None:
     click.echo(f"{mark}  {what:<10}  {told}".replace("\n", f"\n{'':>16}"))
 
 
-async def _machine() -> AsyncIterator[Row]:
+def _machine() -> Iterator[Row]:
     yield True, "cadenza", _version("cadenza-agents")
     yield True, "python", f"{platform.python_version()} on {platform.system()}"
     yield _litellm()
@@ -72,7 +69,7 @@ async def _machine() -> AsyncIterator[Row]:
     yield True, "traces", f"go to {endpoint}" if endpoint else "go to a file beside the run store"
     keys = [name for name, _ in PROVIDERS if os.environ.get(name)]
     try:
-        found = await discover_model(os.environ)
+        found = asyncio.run(discover_model(os.environ))
         yield True, "models", f"{found.model.model} would be used: {found.reason}"
         if keys[1:]:
             yield True, "", f"also set: {', '.join(keys[1:])}"
@@ -94,45 +91,42 @@ def _version(distribution: str) -> str:
         return "of unknown version"
 
 
-async def _store(path: str) -> Row:
+def _store(path: str) -> Row:
     if path == ":memory:":
         return True, "run store", "in memory; it ends with the process"
-    new = await asyncio.to_thread(_place_of_new, path)
-    if new is not None:
-        return new
+    where = Path(path).absolute()
+    if not where.exists():
+        folder = next(parent for parent in where.parents if parent.exists())
+        good = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+        told = f"{where} will be made" if good else f"{folder} cannot be written; give --store PATH"
+        return good, "run store", told
     try:
-        async with SqliteRunStore(path) as store:
-            latest = await store.runs(limit=1_000)
+        number = asyncio.run(_count(str(where)))
     except StoreError as exc:
         return False, "run store", str(exc)
-    number = "1,000 or more" if len(latest) == 1_000 else len(latest)
-    return True, "run store", f"{path}, {number} runs"
+    return True, "run store", f"{where}, {count(number, 'run')}"
 
 
-def _place_of_new(path: str) -> Row | None:
-    where = Path(path).absolute()
-    if where.exists():
-        return None
-    folder = next(parent for parent in where.parents if parent.exists())
-    good = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
-    told = f"{where} will be made" if good else f"{folder} cannot be written; give --store PATH"
-    return good, "run store", told
+async def _count(path: str) -> int:
+    async with SqliteRunStore(path) as store:
+        return len(await store.runs(limit=1_000_000))
 
 
-async def _team(source: Source) -> AsyncIterator[Row]:
+async def _team(source: Source) -> list[Row]:
+    rows: list[Row] = []
     try:
         source = (await Pipeline.of(source).with_some_model()).source
     except SettingsError:
-        yield False, "model", "the pipeline names none, and there is none here; see models"
+        rows.append((False, "model", "the pipeline names none, and there is none; see models"))
         source = source.with_model(ModelEntry(model="openai/none"))
     if needs_model(source.settings):
-        for alias, entry in source.settings.models.items():
-            yield True, "model", f"{alias}: {entry.model or entry.use}"
+        models = source.settings.models.items()
+        rows += [(True, "model", f"{alias}: {entry.model or entry.use}") for alias, entry in models]
     async with team_of(source) as (agents, _):
         for name, agent in agents.items():
             inner = agent.planner if isinstance(agent, ReviewedPlanner) else agent
-            if not isinstance(inner, ReActAgent):
-                yield True, "agent", f"{name}: a function"
-                continue
-            tools = ", ".join(tool.name for tool in inner.tools) or "none"
-            yield True, "agent", f"{name}: tools {tools}"
+            told = "a function"
+            if isinstance(inner, ReActAgent):
+                told = f"tools {', '.join(tool.name for tool in inner.tools) or 'none'}"
+            rows.append((True, "agent", f"{name}: {told}"))
+    return rows

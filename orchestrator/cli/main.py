@@ -16,7 +16,7 @@ import click
 
 from orchestrator.cli.commands import cli
 from orchestrator.cli.exits import FAILED, INTERRUPTED, USAGE, exit_of
-from orchestrator.cli.signals import leave_on_interrupt
+from orchestrator.cli.signals import ignore_interrupts, leave_on_interrupt
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -27,6 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
     color = False if os.environ.get("NO_COLOR") else None  # https://no-color.org
     with leave_on_interrupt():
         code = _run(arguments, color)
+    ignore_interrupts()
     sys.exit(code)
 
 

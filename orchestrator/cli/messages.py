@@ -10,27 +10,24 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
-from hashlib import sha256
-from typing import Any
+from dataclasses import asdict
 
 import click
 
 from agents.assignment import Assignment
 from agents.base import Agent
 from agents.content import Text
-from agents.journal import EffectMark, Entry, Reserve, Verdict
+from agents.journal import Entry, VolatileJournal
 from agents.messages import (
     AssistantMessage,
     Message,
-    SystemMessage,
     ToolMessage,
     UserMessage,
+    message_to_json,
     messages_to_json,
 )
 from agents.models.base import ModelRequest
 from agents.react import ReActAgent
-from agents.usage import Usage
 from orchestrator.advance import RunView
 from orchestrator.app import Source
 from orchestrator.brief import assignment
@@ -41,70 +38,6 @@ from orchestrator.settings_errors import suggest
 from orchestrator.state import Event, RunState
 from orchestrator.store.base import RunRow, RunStore
 from orchestrator.team import Ingredients, build_team, descriptions
-
-
-class Recorded:
-    """A journal that is read and not written: whoever wants to do something is stopped.
-
-    Args:
-        lines: What was recorded.
-    """
-
-    def __init__(self, lines: Sequence[Entry] = ()) -> None:
-        self._lines = lines
-
-    async def entries(self) -> Sequence[Entry]:
-        """Return what was recorded."""
-        return self._lines
-
-    async def effects(self) -> dict[str, EffectMark]:
-        """Return none: an effect in doubt would be looked into."""
-        return {}
-
-    async def record(
-        self,
-        entries: Sequence[Entry],
-        *,
-        settle: Usage | None = None,
-        reserve: Reserve | None = None,
-        effects: Sequence[EffectMark] = (),
-    ) -> Verdict:
-        """Stop whoever comes here: what follows was not recorded."""
-        return "cancelled"
-
-    async def save_blob(self, data: bytes, media_type: str) -> str:
-        """Keep nothing."""
-        return sha256(data).hexdigest()
-
-    async def load_blob(self, sha256: str) -> bytes:
-        """Have nothing."""
-        raise KeyError(sha256)
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that an agent made.
-
-    Attributes:
-        request: The request.
-        replied: Whether the reply was recorded.
-    """
-
-    request: ModelRequest
-    replied: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the plain-JSON form."""
-        request = self.request
-        return {
-            **asdict(request.key),
-            "replied": self.replied,
-            "messages": messages_to_json(request.messages),
-            "tools": [asdict(tool) for tool in request.tools],
-            "tool_choice": request.tool_choice,
-            "stop": list(request.stop),
-            "response_schema": request.response_schema,
-        }
 
 
 @asynccontextmanager
@@ -133,6 +66,27 @@ def that_asks(agents: dict[str, Agent], name: str) -> ReActAgent | ReviewedPlann
     return agent
 
 
+def recorded(lines: Sequence[Entry] = ()) -> VolatileJournal:
+    """Return a journal in which lines are recorded; whoever wants to do something is stopped."""
+    journal = VolatileJournal()
+    journal.lines, journal.verdict = list(lines), "cancelled"
+    return journal
+
+
+def to_json(request: ModelRequest, *, replied: bool = True) -> str:
+    """Return a request as a JSON line."""
+    told = {
+        **asdict(request.key),
+        "replied": replied,
+        "messages": messages_to_json(request.messages),
+        "tools": [asdict(tool) for tool in request.tools],
+        "tool_choice": request.tool_choice,
+        "stop": list(request.stop),
+        "response_schema": request.response_schema,
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
 async def messages_of(
     store: RunStore, row: RunRow, events: list[Event], subtask: str, *, as_json: bool = False
 ) -> list[str]:
@@ -145,16 +99,16 @@ async def messages_of(
     name = _full_name(subtask, list(spawned))
     async with team_of((await pinned(store, row)).source) as (agents, team):
         agent = that_asks(agents, spawned[name])
-        asked: list[Asked] = []
+        asked: list[tuple[ModelRequest, bool]] = []
         for work in await _assignments(store, events, name, team):
             lines = await store.journal(row.run, name, generation=work.generation)
             replied = {e.data["turn"] for e in lines if e.kind == "model_reply"}
-            requests = await agent.requests(work, Recorded(lines))
-            asked += [Asked(request, request.key.call in replied) for request in requests]
+            requests = await agent.requests(work, recorded(lines))
+            asked += [(request, request.key.call in replied) for request in requests]
     if not asked:
         raise UsageError(f"subtask {name!r} has asked nothing yet")
     if as_json:
-        return [json.dumps(item.to_json(), ensure_ascii=False) for item in asked]
+        return [to_json(request, replied=replied) for request, replied in asked]
     return rendered(asked)
 
 
@@ -181,43 +135,37 @@ async def _assignments(
     return list(found.values())
 
 
-def rendered(asked: Sequence[Asked]) -> list[str]:
-    """Return requests as people read them; of one that goes on, only what is new."""
+def rendered(asked: Sequence[tuple[ModelRequest, bool]]) -> list[str]:
+    """Return requests, and whether each was replied to, as people read them.
+
+    Of a request that goes on from the one before, only what is new is shown.
+    """
     lines: list[str] = []
-    known: tuple[Message, ...] = ()
-    for number, item in enumerate(asked, 1):
-        messages = item.request.messages
-        goes_on = bool(known) and messages[: len(known)] == known
-        lines.append(click.style(_title(number, item, known=len(known) * goes_on), bold=True))
-        for message in messages[len(known) * goes_on :]:
-            lines += ["", click.style(f"── {_who(message)} ", fg="cyan"), *_text(message)]
+    before: tuple[Message, ...] = ()
+    for number, (request, replied) in enumerate(asked, 1):
+        known = len(before) if request.messages[: len(before)] == before else 0
+        title = _title(request, known) + ("" if replied else " · NO REPLY was recorded")
+        lines.append(click.style(f"━━ request {number} · {title}", bold=True))
+        for message in request.messages[known:]:
+            lines += ["", click.style(f"── {_who(message)}", fg="cyan"), *_text(message)]
         lines.append("")
-        known = messages
+        before = request.messages
     return lines
 
 
-def _title(number: int, item: Asked, *, known: int) -> str:
-    request = item.request
-    title = f"━━ request {number} · {request.key.agent} · {len(request.messages)} messages"
+def _title(request: ModelRequest, known: int) -> str:
+    title = f"{request.key.agent} · {len(request.messages)} messages"
     if known:
         title += f", the first {known} as before"
     elif request.tools:
         title += f" · tools: {', '.join(tool.name for tool in request.tools)}"
-    if request.tool_choice == "none":
-        title += " · may call no tool"
-    return title if item.replied else f"{title} · NO REPLY was recorded"
+    return title + (" · may call no tool" if request.tool_choice == "none" else "")
 
 
 def _who(message: Message) -> str:
-    match message:
-        case SystemMessage():
-            return "system"
-        case UserMessage():
-            return "user"
-        case ToolMessage():
-            return f"tool {message.name} ({message.call_id})"
-        case AssistantMessage():
-            return "assistant"
+    if isinstance(message, ToolMessage):
+        return f"tool {message.name} ({message.call_id})"
+    return str(message_to_json(message)["role"])
 
 
 def _text(message: Message) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import json
 from typing import Any
@@ -19,21 +18,23 @@ from orchestrator.store.base import RunStore
 _SHORT = 8
 
 
-def approve(run: str, input_id: str | None, edit: str | None, store: str | None) -> int:
+async def approve(run: str, input_id: str | None, edit: str | None, store: str | None) -> int:
     """Approve an input request, as it is or with edited arguments."""
     value = _json("--edit", edit)
-    return asyncio.run(_give(run, input_id, Answer(approved=True, value=value), store))
+    return await _give(run, input_id, Answer(approved=True, value=value), store)
 
 
-def deny(run: str, input_id: str | None, reason: str, value: str | None, store: str | None) -> int:
+async def deny(
+    run: str, input_id: str | None, reason: str, value: str | None, store: str | None
+) -> int:
     """Deny an input request."""
     given = Answer(approved=False, value=_json("--value", value), reason=reason)
-    return asyncio.run(_give(run, input_id, given, store))
+    return await _give(run, input_id, given, store)
 
 
-def answer(run: str, input_id: str, text: str, store: str | None) -> int:
+async def answer(run: str, input_id: str, text: str, store: str | None) -> int:
     """Answer a question."""
-    return asyncio.run(_give(run, input_id, Answer(value=text), store))
+    return await _give(run, input_id, Answer(value=text), store)
 
 
 def how_to_answer(run: str, asked: dict[str, Any], option: str) -> list[str]:

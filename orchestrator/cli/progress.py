@@ -67,7 +67,8 @@ class Progress:
         name = self.name(data["subtask"])
         match kind:
             case "subtask.spawned":
-                return line("subtask", f"{name}{origin(data)}{_task(data)}")
+                task = task_of(data)
+                return line("subtask", f"{name}{origin(data)}{': ' if task else ''}{task}")
             case "subtask.dispatched":
                 again = f", attempt {data['attempt']}" if data["attempt"] > 1 else ""
                 return line("start", f"{name}{again}")
@@ -146,9 +147,10 @@ def origin(data: dict[str, Any]) -> str:
     return f" after{join} {', '.join(after)}" if after else ""
 
 
-def _task(data: dict[str, Any]) -> str:
-    told = data["kind"] == "act" and data["task"].strip("{} ") not in ("", "task")
-    return f": {short(data['task'])}" if told else ""
+def task_of(data: dict[str, Any]) -> str:
+    """Return the task of a subtask, where it is not the run's own."""
+    own = data["kind"] != "act" or data["task"].strip("{} ") in ("", "task")
+    return "" if own else short(data["task"])
 
 
 def _completed(data: dict[str, Any]) -> str:

@@ -8,14 +8,14 @@ import json
 import click
 
 from agents.assignment import Assignment, SubtaskKind
-from orchestrator.cli.messages import Asked, Recorded, rendered, team_of, that_asks
+from orchestrator.cli.messages import recorded, rendered, team_of, that_asks, to_json
 from orchestrator.cli.sources import load_source
 from orchestrator.pipeline import Pipeline
 from orchestrator.settings import PLANNER, SYNTHESIZER, ModelEntry
 from orchestrator.settings_errors import SettingsError
 
 
-def show(
+async def show(
     pipeline: str,
     agent: str,
     task: str,
@@ -25,34 +25,29 @@ def show(
     as_json: bool,
 ) -> int:
     """Print the first request of an agent."""
-    source = load_source(pipeline, settings=settings, mode=mode, bus=bus)
-    return asyncio.run(_show(Pipeline.of(source), agent, task, as_json=as_json))
-
-
-async def _show(pipeline: Pipeline, name: str, task: str, *, as_json: bool) -> int:
-    source = pipeline.source
+    flags = {"mode": mode, "bus.kind": bus}
+    source = await asyncio.to_thread(load_source, pipeline, settings, flags)
     try:
-        source = (await pipeline.with_some_model()).source
+        source = (await Pipeline.of(source).with_some_model()).source
     except SettingsError:
         source = source.with_model(ModelEntry(model="openai/none"))
         click.echo("there is no model; this is for one with native tool calls", err=True)
     async with team_of(source) as (agents, team):
-        found = that_asks(agents, name)
-        kind: SubtaskKind = "plan" if name == PLANNER and name not in team else "act"
-        if name in (SYNTHESIZER, source.settings.synthesizer):
+        found = that_asks(agents, agent)
+        kind: SubtaskKind = "plan" if agent == PLANNER and agent not in team else "act"
+        if agent in (SYNTHESIZER, source.settings.synthesizer):
             kind = "synthesize"
-        work = Assignment("", name, 1, kind, name, task, task, team=team)
-        asked = [Asked(request) for request in await found.requests(work, Recorded())]
+        work = Assignment("", agent, 1, kind, agent, task, task, team=team)
+        request = (await found.requests(work, recorded()))[0]
     if as_json:
-        click.echo(json.dumps(asked[0].to_json(), ensure_ascii=False))
+        click.echo(to_json(request))
         return 0
-    for line in rendered(asked):
+    for line in rendered([(request, True)]):
         click.echo(line)
-    for tool in asked[0].request.tools:
-        click.echo(click.style(f"── tool {tool.name} ", fg="cyan"))
-        click.echo(tool.description)
-        click.echo(json.dumps(tool.parameters, ensure_ascii=False, indent=2) + "\n")
-    if asked[0].request.response_schema is not None:
-        click.echo(click.style("── response schema ", fg="cyan"))
-        click.echo(json.dumps(asked[0].request.response_schema, ensure_ascii=False, indent=2))
+    parts = [(f"tool {t.name}: {t.description}", t.parameters) for t in request.tools]
+    if request.response_schema is not None:
+        parts.append(("response schema", request.response_schema))
+    for title, part in parts:
+        click.echo(click.style(f"── {title}", fg="cyan"))
+        click.echo(json.dumps(part, ensure_ascii=False, indent=2) + "\n")
     return 0

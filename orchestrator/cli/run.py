@@ -23,7 +23,7 @@ from orchestrator.run import Run, submit
 Begin = Callable[[Pipeline], Awaitable[str]]
 
 
-def run_task(
+async def run_task(
     pipeline: str,
     task: str | None,
     files: tuple[str, ...],
@@ -40,17 +40,22 @@ def run_task(
     wait: bool,
 ) -> int:
     """Run a task through a pipeline file and return the exit code."""
-    source = load_source(pipeline, settings=settings, mode=mode, bus=bus, store=store)
-    if record is not None:
-        source = replace(source, record=Path(record).absolute())
-    values = pairs(inputs, "--input")
-    text = _task(source, task)
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose, wait=wait)
+    flags = {"mode": mode, "bus.kind": bus}
+    source = await asyncio.to_thread(load_source, pipeline, settings, flags, store)
+    if record is not None:
+        source = await asyncio.to_thread(_recording, source, record)
+    values = pairs(inputs, "--input")
+    text = await asyncio.to_thread(_task, source, task)
 
     async def begin(opened: Pipeline) -> str:
         return await submit(opened.app, text, session=session, files=files, values=values)
 
-    return asyncio.run(Drive(screen, wait=wait).drive(source, begin))
+    return await Drive(screen, wait=wait).drive(source, begin)
+
+
+def _recording(source: Source, file: str) -> Source:
+    return replace(source, record=Path(file).absolute())
 
 
 def _task(source: Source, task: str | None) -> str:
@@ -113,9 +118,10 @@ class Drive:
             run.detach()
             await run.caught_up()
         finally:
+            signals.over = True
             showing.cancel()
             leaving.cancel()
-            await asyncio.wait({showing, leaving})
+            await asyncio.wait({showing, leaving, *self._tasks})
         if not showing.cancelled():
             showing.result()  # raises what the output raised, for example that nobody reads it
         return result

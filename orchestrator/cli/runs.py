@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 
@@ -24,16 +23,12 @@ from orchestrator.store.base import RunRow, RunStore
 STATUS_COLORS = {"completed": "green", "running": "cyan", "waiting": "yellow"}
 
 
-def list_runs(limit: int, as_json: bool, store: str | None) -> int:
+async def list_runs(limit: int, as_json: bool, store: str | None) -> int:
     """List the runs of a run store."""
-    return asyncio.run(_list(limit, as_json, store))
-
-
-async def _list(limit: int, as_json: bool, path: str | None) -> int:
-    async with existing_store(path) as store:
-        rows = await store.runs(limit=limit)
+    async with existing_store(store) as opened:
+        rows = await opened.runs(limit=limit)
         for row in rows:
-            status = await status_of(store, row)
+            status = await status_of(opened, row)
             if as_json:
                 told = {"run": row.run, "pipeline": row.pipeline, "mode": row.mode}
                 more = {"status": status, "created": row.created, "ended": row.ended}
@@ -54,54 +49,50 @@ async def status_of(store: RunStore, row: RunRow) -> str:
     return "waiting" if waits else row.status
 
 
-def show(
+async def show(
     run: str, messages: str | None, as_canonical: bool, as_json: bool, store: str | None
 ) -> int:
     """Tell what happened in a run."""
-    return asyncio.run(_show(run, messages, as_canonical, as_json, store))
-
-
-async def _show(
-    run: str, messages: str | None, as_canonical: bool, as_json: bool, path: str | None
-) -> int:
-    async with existing_store(path) as store:
-        row = await store.run(run)
-        events = await store.ledger(row.run)
+    async with existing_store(store) as opened:
+        row = await opened.run(run)
+        events = await opened.ledger(row.run)
         if messages is not None:
-            lines = await messages_of(store, row, events, messages, as_json=as_json)
+            lines = await messages_of(opened, row, events, messages, as_json=as_json)
         elif as_canonical:
             lines = [json.dumps(item, ensure_ascii=False) for item in canonical(events)]
         elif as_json:
             lines = [json.dumps(event.to_json(), ensure_ascii=False) for event in events]
         else:
-            lines = await story_of(store, row, events)
+            lines = await story_of(opened, row, events)
     for text in lines:
         click.echo(text)
     return 0
 
 
-def resume(
+async def resume(
     run: str, store: str | None, as_json: bool, quiet: bool, verbose: bool, wait: bool
 ) -> int:
     """Go on with a run where it stands; one that has ended is shown again."""
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose, wait=wait)
-    return asyncio.run(_resume(run, store, screen, wait=wait))
-
-
-async def _resume(run: str, path: str | None, screen: Screen, *, wait: bool) -> int:
-    async with existing_store(path) as store:
-        row = await store.run(run)
-        events = await store.ledger(row.run)
-        screen.option = await store_option(store)
+    async with existing_store(store) as opened:
+        row = await opened.run(run)
+        events = await opened.ledger(row.run)
+        screen.option = await store_option(opened)
         if row.ended is not None:
             screen.say(line("ended", f"run {row.run} has ended; this is its result"))
-            result = await read_result(store, row, events)
+            result = await read_result(opened, row, events)
             screen.result(result, canonical_hash(events))
             return OF_STATUS[result.status]
-        found = await pinned(store, row)
+        found = await pinned(opened, row)
+        claimed = [a for a in (await opened.take(row.run)).attempts if a.state == "claimed"]
     if found.changed:
         kept = f"the run keeps the settings it was submitted with; now otherwise: {found.changed}"
         screen.say(line("note", kept, "yellow"))
+    for attempt in claimed:
+        lease = (
+            f"unless it is alive, its lease runs out in {found.source.settings.limits.lease_s:g} s"
+        )
+        screen.say(line("waits", f"a worker has {attempt.subtask}; {lease} or less"))
     screen.past = row.seq
 
     async def follow(pipeline: Pipeline) -> str:
@@ -111,19 +102,15 @@ async def _resume(run: str, path: str | None, screen: Screen, *, wait: bool) -> 
     return await Drive(screen, wait=wait).drive(found.source, follow)
 
 
-def cancel(run: str, reason: str, store: str | None) -> int:
+async def cancel(run: str, reason: str, store: str | None) -> int:
     """Ask to cancel a run."""
-    return asyncio.run(_cancel(run, reason, store))
-
-
-async def _cancel(run: str, reason: str, path: str | None) -> int:
-    async with existing_store(path) as store:
-        row = await store.run(run)
+    async with existing_store(store) as opened:
+        row = await opened.run(run)
         if row.ended is not None:
             click.echo(f"run {row.run} has already ended: {row.status}", err=True)
             return 0
-        await store.put(row.run, CancelAsked(time.time(), reason), key="cancel")
-        option = await store_option(store)
+        await opened.put(row.run, CancelAsked(time.time(), reason), key="cancel")
+        option = await store_option(opened)
     click.echo(f"run {row.run} is asked to stop", err=True)
     click.echo(f"unless a process works on it: cadenza runs resume {row.run}{option}", err=True)
     return 0

@@ -141,8 +141,8 @@ def cost_of(usage: Usage) -> str:
     tokens = "tokens unknown"
     if usage.input_tokens is not None and usage.output_tokens is not None:
         tokens = f"tokens {usage.input_tokens:,} in, {usage.output_tokens:,} out"
-    models = _count(usage.llm_calls, "model call")
-    return f"{cost} · {models}, {_count(usage.tool_calls, 'tool call')} · {tokens}"
+    models = count(usage.llm_calls, "model call")
+    return f"{cost} · {models}, {count(usage.tool_calls, 'tool call')} · {tokens}"
 
 
 def render(output: Any) -> str:
@@ -150,5 +150,6 @@ def render(output: Any) -> str:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, indent=2)
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+def count(n: int, what: str) -> str:
+    """Return a number with its noun."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

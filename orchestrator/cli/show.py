@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from agents.events import AgentEvent
+from orchestrator.advance import RunView
 from orchestrator.brief import read_output
 from orchestrator.cli.people import how_to_answer
-from orchestrator.cli.progress import Progress, line, origin, short
+from orchestrator.cli.progress import Progress, line, origin, short, task_of
 from orchestrator.cli.screen import cost_of, render
 from orchestrator.cli.sources import store_option
 from orchestrator.result import RunResult, read_result
-from orchestrator.state import Event
+from orchestrator.state import Event, RunState
 from orchestrator.store.base import RunRow, RunStore
 
 _TASK, _OUTPUT = 500, 300
@@ -28,6 +29,7 @@ _CLOSES = {
     "attempt.expired",
     "attempt.given_back",
 }
+_WORDS = {"pending": "not begun", "ready": "not begun", "open": "at work"}
 _QUIET = {"subtask.spawned", "subtask.ready"}  # the plan shows them
 Attempt = tuple[str, int]
 
@@ -72,67 +74,30 @@ def _head(row: RunRow, result: RunResult, option: str) -> Iterator[str]:
     status = result.status
     yield line("run", f"{row.run} · {row.pipeline} · {row.mode} · {status}")
     yield line("task", _cut(row.task, _TASK))
-    for name, what in (("files", _files(row)), ("values", row.data.get("values"))):
+    files = ", ".join(str(blob["name"]) for blob in row.data.get("files", ()))
+    for name, what in (("files", files), ("values", row.data.get("values"))):
         if what:
             yield line(name, short(what, _OUTPUT))
     since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.created))
-    spent = (row.ended or time.time()) - row.created
-    yield line("time", f"{since}, {'took' if row.ended else 'began'} {duration(spent, row)}")
+    took = f"took {row.ended - row.created:.2f} s" if row.ended else "has not ended"
+    yield line("time", f"{since}, {took}")
     yield line("cost", cost_of(result.usage))
     if result.trace_id:
         yield line("trace", f"{result.trace_id} · cadenza trace show {row.run}{option}")
 
 
-def _files(row: RunRow) -> str:
-    return ", ".join(str(blob["name"]) for blob in row.data.get("files", ()))
-
-
-def duration(seconds: float, row: RunRow) -> str:
-    """Return how long a run took, or how long ago it began."""
-    shown = f"{seconds:.2f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return shown if row.ended else f"{shown} ago"
-
-
 def _plan(events: list[Event]) -> Iterator[str]:
-    spawned = [e.data for e in events if e.type == "subtask.spawned"]
-    status, attempts = _statuses(events)
-    wide = max((len(f"{d['subtask']} ({d['agent']})") for d in spawned), default=0)
-    for data in spawned:
-        subtask = data["subtask"]
-        who = f"{subtask} ({data['agent']})"
-        state = status[subtask]
-        if attempts.get(subtask, 0) > 1:
-            state += f" at attempt {attempts[subtask]}"
-        yield f"{'':>11}{who:<{wide}}  {state}{origin(data)}"
-        if data["kind"] == "act" and data["task"].strip("{} ") not in ("", "task"):
-            yield f"{'':>13}{short(data['task'])}"
-
-
-def _statuses(events: Iterable[Event]) -> tuple[dict[str, str], dict[str, int]]:
-    status: dict[str, str] = {}
-    attempts: dict[str, int] = {}
-    for event in events:
-        word = event.type.removeprefix("subtask.")
-        if event.type == "subtask.dispatched":
-            attempts[event.data["subtask"]] = event.data["attempt"]
-            word = "at work"
-        if word in ("spawned", "ready"):
-            word = "waiting"
-        if event.type.startswith("subtask.") and word in _WORDS:
-            status[event.data["subtask"]] = _WORDS[word]
-    return status, attempts
-
-
-_WORDS = {
-    "waiting": "not begun",
-    "at work": "at work",
-    "retry_scheduled": "waits for its retry",
-    "parked": "parked",
-    "completed": "completed",
-    "failed": "failed",
-    "cancelled": "cancelled",
-    "superseded": "superseded",
-}
+    view = RunView(RunState())
+    view.fold(events)
+    names = {sub.id: f"{sub.id} ({sub.agent})" for sub in view.state.subtasks.values()}
+    wide = max(map(len, names.values()), default=0)
+    for subtask, data in view.brief.spawned.items():
+        sub = view.state.subtasks[subtask]
+        state = _WORDS.get(sub.status, sub.status)
+        state += f" at attempt {sub.attempt}" if sub.attempt > 1 else ""
+        yield f"{'':>11}{names[subtask]:<{wide}}  {state}{origin(data)}"
+        if task := task_of(data):
+            yield f"{'':>13}{task}"
 
 
 def _timeline(

@@ -7,9 +7,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from orchestrator.cli.exits import INTERRUPTED, TERMINATED
 
@@ -37,6 +37,12 @@ def leave_on_interrupt() -> Iterator[None]:
         yield
 
 
+def ignore_interrupts() -> None:
+    """Ignore Ctrl-C while Python ends: what was asked is done, and its exit code stands."""
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def leave(line: str, code: int) -> NoReturn:
     """End the process now; what was committed is on disk."""
     # Not by print: the signal may have come in the middle of one.
@@ -44,7 +50,7 @@ def leave(line: str, code: int) -> NoReturn:
     os._exit(code)
 
 
-class Signals:
+class Signals(ExitStack):
     """Signals while a run is driven; the handlers work even when a tool blocks the event loop.
 
     Ctrl-C once cancels the run and records everything, twice leaves at once. SIGTERM leaves the
@@ -58,38 +64,32 @@ class Signals:
     Attributes:
         interrupted: Ctrl-C came.
         terminated: Set when SIGTERM came.
+        over: The run needs nothing more; a first Ctrl-C changes nothing.
     """
 
     def __init__(
         self, say: Callable[[str], None], cancel: Callable[[], None], resume: Callable[[], str]
     ) -> None:
+        super().__init__()
         self._say = say
         self._cancel = cancel
         self._resume = resume
         self._loop = asyncio.get_running_loop()
-        self.interrupted = False
+        self.interrupted = self.over = False
         self.terminated = asyncio.Event()
-        self._handling = [
-            handling(signal.SIGINT, self._on_interrupt),
-            handling(signal.SIGTERM, self._on_terminate),
-        ]
-
-    def __enter__(self) -> Self:
-        for each in self._handling:
-            each.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for each in self._handling:
-            each.__exit__(None, None, None)
+        self.enter_context(handling(signal.SIGINT, self._on_interrupt))
+        self.enter_context(handling(signal.SIGTERM, self._on_terminate))
 
     def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         if self.interrupted or not self._resume():
             leave(self._where(), INTERRUPTED)
         self.interrupted = True
-        self._loop.call_soon_threadsafe(self._cancel_it)
+        if not self.over:
+            self._loop.call_soon_threadsafe(self._cancel_it)
 
     def _cancel_it(self) -> None:
+        if self.over:
+            return
         self._say("   cancel  recording where the run stands; Ctrl-C again leaves at once")
         self._cancel()
 

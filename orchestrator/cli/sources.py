@@ -38,17 +38,15 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
 
 def load_source(
     path: str,
-    *,
     settings: tuple[str, ...] = (),
-    mode: str | None = None,
-    bus: str | None = None,
+    flags: Mapping[str, str | None] | None = None,
     store: str | None = None,
 ) -> Source:
     """Load a pipeline file with the overrides of the command line."""
-    place = None if store in (None, ":memory:") else str(Path(str(store)).absolute())
-    given = {"mode": mode, "bus.kind": bus, "store.url": place or store}
-    flags = pairs(settings, "--set") | {k: v for k, v in given.items() if v is not None}
-    loaded = load_settings(path, overrides=flags)
+    place = str(Path(store).absolute()) if store and store != ":memory:" else store
+    given = {**(flags or {}), "store.url": place}
+    overrides = pairs(settings, "--set") | {k: v for k, v in given.items() if v is not None}
+    loaded = load_settings(path, overrides=overrides)
     return Source(loaded.settings, loaded.folder, loaded.path)
 
 

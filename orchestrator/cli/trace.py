@@ -17,16 +17,12 @@ from tracing.reader import SpanRecord, read_file
 from tracing.tree import draw
 
 
-def show(run: str, file: str | None, store: str | None) -> int:
+async def show(run: str, file: str | None, store: str | None) -> int:
     """Draw the trace of a run, and say how whole it is."""
-    return asyncio.run(_show(run, file, store))
-
-
-async def _show(run: str, file: str | None, path: str | None) -> int:
-    async with existing_store(path) as store:
-        row = await store.run(run)
-        events = await store.ledger(row.run)
-        where = Path(file) if file else await _file(store, row)
+    async with existing_store(store) as opened:
+        row = await opened.run(run)
+        events = await opened.ledger(row.run)
+        where = Path(file) if file else await _file(opened, row)
     spans = await asyncio.to_thread(_read, row, where)
     for text in draw(spans):
         click.echo(text)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -57,6 +58,7 @@ class Cli:
         out, err = io.StringIO(), io.StringIO()
         code: Any = None
         before = sys.stdin
+        interrupt = signal.getsignal(signal.SIGINT)
         sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -65,6 +67,7 @@ class Cli:
             code = exc.code
         finally:
             sys.stdin = before
+            signal.signal(signal.SIGINT, interrupt)
         assert "Traceback" not in err.getvalue(), err.getvalue()
         return Told(code, out.getvalue(), err.getvalue())
 
@@ -106,12 +109,13 @@ class Cli:
 
 # Says so once the command line is there: before that, Python itself answers a signal.
 _READY = """
-import sys
+import signal, sys
 from orchestrator.cli.main import main
-from orchestrator.cli.signals import leave_on_interrupt
-with leave_on_interrupt():
-    print("ready", file=sys.stderr, flush=True)
-    main()
+from orchestrator.cli.signals import leave
+if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+    signal.signal(signal.SIGINT, lambda *about: leave("cadenza: interrupted", 130))
+print("ready", file=sys.stderr, flush=True)
+main()
 """
 
 

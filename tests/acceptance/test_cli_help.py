@@ -1,4 +1,4 @@
-"""``cadenza new``, ``doctor`` and ``trace``: what helps to begin, and to look into what happened."""
+"""``cadenza new``, ``doctor`` and ``trace``: what helps to begin, and to see what happened."""
 
 from __future__ import annotations
 

@@ -59,19 +59,28 @@ class RunStoreContract(GateContract, SweepContract):
         assert (await store.run(gear.run)).data == {"note": "cut \ud83d"}
 
     async def test_a_run_is_found_by_an_unambiguous_beginning(self, store: RunStore) -> None:
-        for run in ("ab1", "ab2", "ab", "b%c", "B"):
+        for run in ("ab1", "ab2", "ab", "b%c", "B", "zz~"):
             await new_run(store, run=run)
         assert (await store.run("ab1")).run == "ab1"
         assert (await store.run("ab")).run == "ab"
         assert (await store.run("b")).run == "b%c"
+        assert (await store.run("z")).run == "zz~"
         with pytest.raises(RunUnknown, match="several runs begin with 'a': ab, ab1, ab2"):
             await store.run("a")
 
     @pytest.mark.parametrize("run", ["", "a%", "_", "zz", "AB", "a\\"])
     async def test_what_is_no_beginning_finds_nothing(self, store: RunStore, run: str) -> None:
         await new_run(store, run="ab1")
-        with pytest.raises(RunUnknown, match=r"there is no run .* the latest are ab1"):
+        with pytest.raises(RunUnknown, match=r"there is no run .*; the latest: ab1"):
             await store.run(run)
+
+    async def test_who_looks_for_no_run_is_told_what_there_is(self, store: RunStore) -> None:
+        with pytest.raises(RunUnknown, match="no run 'abcdef' in this store; it is empty"):
+            await store.run("abcdef")
+        for run in ("abcdeg", "zzzzzz"):
+            await new_run(store, run=run)
+        with pytest.raises(RunUnknown, match=r"did you mean abcdeg\?"):
+            await store.run("abcdef")
 
     async def test_runs_are_listed_the_newest_first(self, store: RunStore, age: Age) -> None:
         gears = []

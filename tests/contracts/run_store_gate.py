@@ -240,10 +240,22 @@ class GateContract:
     async def test_a_spent_budget_of_one_kind_does_not_stop_calls_of_another(
         self, store: RunStore
     ) -> None:
-        gear = await new_run(store, budget=Budget(llm_calls=0, tokens=0))
+        gear = await new_run(store, budget=Budget(llm_calls=1, tokens=1))
         attempt = await gear.claim()
+        spent = Usage(2, 0, 9, 9)  # more than there was
         reserve = Reserve(tool_calls=1)
-        assert await store.record(attempt, 0, [], lease_s=LEASE_S, reserve=reserve) == "ok"
+        said = await store.record(attempt, 0, [], lease_s=LEASE_S, settle=spent, reserve=reserve)
+        assert said == "ok"
+        assert await store.record(attempt, 0, [], lease_s=LEASE_S, reserve=CALL) == "over_budget"
+
+    async def test_a_reservation_is_settled_once(self, store: RunStore) -> None:
+        gear = await new_run(store, budget=Budget(llm_calls=2))
+        attempt = await gear.claim()
+        assert await store.record(attempt, 0, [], lease_s=LEASE_S, reserve=CALL) == "ok"
+        for _ in range(2):  # the second call was never reserved
+            spent = Usage(llm_calls=1)
+            assert await store.record(attempt, 0, [], lease_s=LEASE_S, settle=spent) == "ok"
+        assert await store.record(attempt, 0, [], lease_s=LEASE_S, reserve=CALL) == "over_budget"
 
     async def test_settling_gives_back_what_was_not_spent(self, store: RunStore) -> None:
         gear = await new_run(store, budget=Budget(tokens=1_000, usd=1.0))

@@ -195,7 +195,11 @@ class Session:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         mine = {"PATH": path, "PYTHONPATH": "", "COLUMNS": "100", **self.environment}
         return subprocess.run(
-            ["bash", "-c", f"(exit {self.code}); {line}\nexit $?"],  # bash must stay to tell a signal
+            [
+                "bash",
+                "-c",
+                f"(exit {self.code}); {line}\nexit $?",
+            ],  # bash must stay to tell a signal
             cwd=self.folder,
             env={**os.environ, **mine},
             stdout=subprocess.PIPE,
@@ -241,7 +245,11 @@ def _tell(page: Path) -> None:
                 session.code = done.returncode
                 print(f"$ {step.line}\n{done.stdout.rstrip()}\n-- {done.returncode}")
                 for name, shape in _IDS.items():
-                    about = rf"(?:approve|answer) \w+ ({shape})" if name == "INPUT" else rf"\b({shape})\b"
+                    about = (
+                        rf"(?:approve|answer) \w+ ({shape})"
+                        if name == "INPUT"
+                        else rf"\b({shape})\b"
+                    )
                     match = re.search(about, done.stdout)
                     if match:
                         session.known.setdefault(name, match[1])

@@ -18,17 +18,22 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "StopCondition", "LoopState", "Text", "Blob",
     ),
     "Settings": ("AgentSettings", "ModelSettings"),
-    "Models": ("Model", "ModelRequest", "ModelReply", "Delta", "ScriptedModel"),
+    "Models": (
+        "Model", "ModelRequest", "ModelReply", "Delta", "SystemMessage", "UserMessage",
+        "AssistantMessage", "ToolCall", "ToolMessage", "ScriptedModel",
+    ),
     "Buses": ("MemoryBus", "FaultyBus"),
     "Errors": ("CadenzaError", "UsageError", "InputUnknown", "InputClosed", "SettingsError",
-               "ToolDenied"),
+               "ToolDenied", "ModelUnavailable", "ModelRefused"),
 }  # fmt: skip
 _WIDTH = 88
 _SEPARATOR = re.compile(r", (?=\*,|/,|\w+: )")  # what stands in brackets has no names with types
 _MODULES = re.compile(r"\b(?:collections|typing|agents|bus|orchestrator)(?:\.\w+)*\.(?=\w)")
 _SECTIONS = ("Args", "Attributes", "Raises")
 # Members that Cadenza's own parts use.
-_FOR_CADENZA = frozenset({"of", "source", "app", "with_some_model", "caught_up", "attempt", "aclose"})
+_FOR_CADENZA = frozenset(
+    {"of", "source", "app", "with_some_model", "caught_up", "attempt", "aclose"}
+)
 
 
 def python_names() -> Iterator[str]:
@@ -109,7 +114,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _prose(docstring: str) -> Iterator[str]:
-    body = re.split(rf"^(?:{'|'.join(_SECTIONS)}|Returns):$", docstring, flags=re.M)[0]
+    body = re.split(rf"^(?:{'|'.join(_SECTIONS)}|Returns):$", docstring, flags=re.MULTILINE)[0]
     for paragraph in re.split(r"\n\s*\n", body.strip()):
         text = cell(" ".join(paragraph.split())).replace("\\|", "|")
         yield from re.split(r"(?<=\.) (?=[A-Z`{])", text) if "bus = " not in text else ()

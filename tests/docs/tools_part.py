@@ -9,19 +9,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agents.toolbox.registry import BUILT_IN, build_tools
 from agents.tool_decorator import tool
+from agents.toolbox.registry import BUILT_IN, build_tools
 
 _ENTRY = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
 
 
 def arguments_of(docstring: str, section: str = "Args") -> dict[str, str]:
     """Return the entries of one section of a Google-style docstring."""
-    found = re.search(rf"^{section}:\n((?: {{4}}.*\n?|\n)+)", inspect.cleandoc(docstring), re.M)
+    found = re.search(
+        rf"^{section}:\n((?: {{4}}.*\n?|\n)+)", inspect.cleandoc(docstring), re.MULTILINE
+    )
     if found is None:
         return {}
     parts = _ENTRY.split(found[1])[1:]
-    return {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)}
+    return {
+        name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2], strict=True)
+    }
 
 
 def cell(text: str) -> str:

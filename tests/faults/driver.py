@@ -19,6 +19,7 @@ from orchestrator.pipeline import Pipeline
 from orchestrator.result import RunResult
 from orchestrator.run import Run
 from orchestrator.state import Event
+from tests.conformance.gear import until
 from tests.faults.bombs import Bomb, BombStore, bomb_bus
 from tests.faults.incident import watched
 
@@ -51,8 +52,11 @@ async def follow(pipeline: Pipeline, run: Run) -> RunResult:
     result = await run.result()
     await people
     store = pipeline.app.store
-    while await store.published(run.id) < (await store.run(run.id)).seq:
-        await asyncio.sleep(0.01)
+
+    async def published() -> bool:
+        return await store.published(run.id) >= (await store.run(run.id)).seq
+
+    await until(published)
     return result
 
 
@@ -62,7 +66,7 @@ async def drive(what: str, folder: Path, mode: str, bomb: Bomb) -> RunResult:
         pipeline = Pipeline.load(FILE, overrides=overrides(folder, mode), store=store, bus=bus)
         async with pipeline:
             # The pipeline's own import of the module is another object than ours.
-            sys.modules["watched"].crash.bomb = bomb  # type: ignore[attr-defined]  # a test's hook
+            sys.modules["watched"].crash.bomb = bomb
             if what == "resume":
                 (row,) = await store.runs()
                 return await follow(pipeline, pipeline.follow(row.run))
@@ -74,9 +78,14 @@ async def join(folder: Path, mode: str) -> RunResult:
     """Open the pipeline, and follow the run that another process has submitted."""
     async with Pipeline.load(FILE, overrides=overrides(folder, mode)) as pipeline:
         (folder / "joined").touch()
-        while not (rows := await pipeline.app.store.runs(limit=1)):
-            await asyncio.sleep(0.01)
-        return await follow(pipeline, pipeline.follow(rows[0].run))
+        store = pipeline.app.store
+
+        async def submitted() -> bool:
+            return bool(await store.runs())
+
+        await until(submitted)
+        (row,) = await store.runs()
+        return await follow(pipeline, pipeline.follow(row.run))
 
 
 def main() -> None:

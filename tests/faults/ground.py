@@ -67,7 +67,7 @@ class Ground:
         async def exists() -> bool:
             return await asyncio.to_thread((self.folder / name).exists)
 
-        await until(exists)
+        await until(exists, within_s=_LONGEST_S)
 
     async def close(self) -> None:
         """End what still runs."""

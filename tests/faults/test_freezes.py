@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -14,11 +17,19 @@ from tests.faults.ground import ANSWER, Ground, Grounds, ended
 pytestmark = [pytest.mark.timeout(120), pytest.mark.parametrize("mode", MODES)]
 
 
+def _stop(ground: Ground, pid: int) -> None:
+    # Within a transaction it would freeze the run store's lock, and everybody with it.
+    with closing(sqlite3.connect(ground.folder / "runs.db", isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        os.kill(pid, signal.SIGSTOP)
+        db.execute("ROLLBACK")
+
+
 async def _freeze(ground: Ground, where: str) -> tuple[int, int]:
     """Freeze a process there, let another one end the run, revive it; return both process ids."""
     frozen = await ground.start("run", hold=where)
     await ground.there("holding")
-    frozen.send_signal(signal.SIGSTOP)
+    await asyncio.to_thread(_stop, ground, frozen.pid)
     other = await ground.start("join")
     await ended(other)
     # The other one ended the run, so at least one lease is over; wait until three are.

@@ -17,6 +17,7 @@ from agents.outcome import (
     Outcome,
     Parked,
     PlannedSubtask,
+    WaitMode,
 )
 from tests.simulation.scenario import Script, Step
 
@@ -162,8 +163,8 @@ class Attempt:
             if known is None:
                 self._note("spawn", label, k=k)
             if f"{self._work.subtask}/{agent}-{k}" not in self._work.children:
-                mode = "hand_off" if step.kind == "hand_off" else "ask"
-                missing.append(ChildRequest(agent, f"help {label}", mode, k))  # type: ignore[arg-type]  # a literal
+                mode: WaitMode = "hand_off" if step.kind == "hand_off" else "ask"
+                missing.append(ChildRequest(agent, f"help {label}", mode, k))
         return tuple(missing)
 
     def _next_child(self) -> int:

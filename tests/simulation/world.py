@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any, Literal
 
@@ -188,7 +189,7 @@ class World:
         if self.mode == "choreography" and event.type == "subtask.ready":
             for process in self.processes:
                 if event.data["agent"] in process.agents:
-                    self._send(lambda p=process: [p], "hear_event", event)  # type: ignore[misc]
+                    self._send(partial(list, [process]), "hear_event", event)
 
     def send_work(self, work: Work) -> None:
         """Write to ``work.<agent>``: one of those who host the agent hears it."""

@@ -16,6 +16,7 @@ from agents.models.base import ModelReply, ModelRequest, ModelSettings, OnDelta
 from agents.models.scripted import ScriptedModel
 from agents.tool_decorator import tool
 
+_LONGEST_HOLD_S = 60
 REPLIES = [
     {"agent": "failures", "tool_calls": [{"name": "look", "arguments": {"word": "ERROR"}}]},
     {"agent": "failures", "text": "failures: {{observation.-1}}"},
@@ -54,7 +55,9 @@ async def held(what: str) -> None:
     """Wait for the file ``released`` where FAULTS_HOLD names this; say that we do."""
     if os.environ.get("FAULTS_HOLD") == what:
         note("holding", what)
-        while not (folder() / "released").exists():
+        for _ in range(_LONGEST_HOLD_S * 100):
+            if (folder() / "released").exists():
+                return
             await asyncio.sleep(0.01)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from agents.outcome import Completed, InputRequest, Parked
 from orchestrator.commit import Batch, Commit, OpenAttempt, Timer, plan_commit
 from orchestrator.facts import CancelAsked, Dispatched, Ended, Fact, Submitted
+from orchestrator.shape import RunShape
 from orchestrator.state import RunState, evolve
 from tests.unit.rules.ledger import BROKEN, FLAKY, done, planned, shape
 
@@ -32,10 +33,10 @@ def commit(
     return planned_commit
 
 
-def submitted(run: object = TWO, *, dispatch: bool = True) -> RunState:
+def submitted(run: RunShape = TWO, *, dispatch: bool = True) -> RunState:
     """Return a run after its first commit."""
     state = RunState()
-    commit(state, Submitted(0.0, "r", run, "task", {}), dispatch=dispatch)  # type: ignore[arg-type]  # a shape
+    commit(state, Submitted(0.0, "r", run, "task", {}), dispatch=dispatch)
     return state
 
 

@@ -25,7 +25,9 @@ def short(value: Any, width: int = _WIDTH) -> str:
 
 def line(word: str, text: str, color: str | None = None) -> str:
     """Return a line whose first word says what it is about; further lines are indented."""
-    return f"{click.style(f'{word:>9}', fg=color)}  {text}".replace("\n", f"\n{'':>11}")
+    head = f"{word:>9}"
+    head = head if color is None else click.style(head, fg=color)
+    return f"{head}  {text}".replace("\n", f"\n{'':>11}")
 
 
 class Progress:

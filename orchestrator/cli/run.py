@@ -44,7 +44,7 @@ async def run_task(
     flags = {"mode": mode, "bus.kind": bus}
     source = await asyncio.to_thread(load_source, pipeline, settings, flags, store)
     if record is not None:
-        source = await asyncio.to_thread(_recording, source, record)
+        source = replace(source, record=Path(record))
     values = pairs(inputs, "--input")
     text = await asyncio.to_thread(_task, source, task)
 
@@ -52,10 +52,6 @@ async def run_task(
         return await submit(opened.app, text, session=session, files=files, values=values)
 
     return await Drive(screen, wait=wait).drive(source, begin)
-
-
-def _recording(source: Source, file: str) -> Source:
-    return replace(source, record=Path(file).absolute())
 
 
 def _task(source: Source, task: str | None) -> str:

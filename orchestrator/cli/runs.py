@@ -89,10 +89,8 @@ async def resume(
         kept = f"the run keeps the settings it was submitted with; now otherwise: {found.changed}"
         screen.say(line("note", kept, "yellow"))
     for attempt in claimed:
-        lease = (
-            f"unless it is alive, its lease runs out in {found.source.settings.limits.lease_s:g} s"
-        )
-        screen.say(line("waits", f"a worker has {attempt.subtask}; {lease} or less"))
+        lease = f"if it is gone, its lease ends within {found.source.settings.limits.lease_s:g} s"
+        screen.say(line("waits", f"a worker has {attempt.subtask}; {lease}"))
     screen.past = row.seq
 
     async def follow(pipeline: Pipeline) -> str:

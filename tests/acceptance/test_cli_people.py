@@ -180,3 +180,23 @@ def test_a_plan_is_reviewed_edited_and_run(cli: Cli, mode: str) -> None:
     edited = {"subtasks": [{"id": "a", "agent": "clerk", "task": "Refund only the 7th."}]}
     assert cli(*commands(told, "approve"), "--edit", json.dumps(edited)).code == 0
     assert cli("runs", "resume", told.run).out == "Only the 7th.\n"
+
+
+def test_an_effect_in_doubt_is_not_repeated_once_a_person_gives_its_result(cli: Cli) -> None:
+    free = REFUND.replace(", needs_approval=True", "")
+    killed = "    import os, signal\n    os.kill(os.getpid(), signal.SIGKILL)\n    return"
+    dies = free.replace("    return", killed)
+    cli.write(**team([CALL, "{{observation.-1}}"], AGENT, limits={"lease_s": 1}), till__py=dies)
+    process = cli.start("run", "pipeline.yaml", "Refund.")
+    process.communicate(timeout=30)
+    assert (process.returncode, refunds(cli)) == (-9, ["7 50.00"])
+    cli.write(till__py=free)
+    told = cli("runs", "resume", cli("runs", "list").out.split()[0])
+    assert told.code == 4
+    assert "stopped before its result was seen" in told.err
+    assert "--reason WHY [--value RESULT]" in told.err
+    refused = cli("approve", told.run, "--edit", "{}")
+    assert (refused.code, "give no --edit" in refused.err) == (2, True)
+    assert cli("deny", told.run, "--value", '"the bank says: refunded"').code == 0
+    assert cli("runs", "resume", told.run).out == "the bank says: refunded\n"
+    assert refunds(cli) == ["7 50.00"]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
 from typing import Any
 
 import pytest
 
+from agents.models.scripted import ScriptedModel
+from orchestrator.pipeline import Pipeline
 from tests.acceptance.cli_kit import Cli, team
 
 MODES = ("orchestration", "choreography")
@@ -234,3 +238,33 @@ def test_a_run_keeps_its_pinned_pipeline_and_says_what_is_otherwise_now(cli: Cli
     again = cli("runs", "resume", told.run)
     assert again.out == "Red.\n"
     assert "now otherwise: agents.clerk.instructions, limits" in again.err
+
+
+def test_a_run_that_was_said_in_python_or_lost_its_folder_says_so(cli: Cli) -> None:
+    async def said() -> str:
+        ask = {"tool_calls": [{"name": "ask_human", "arguments": {"question": "Which?"}}]}
+        agents = {"clerk": {"ask_human": True}}
+        store = str(cli.folder / ".cadenza/runs.db")
+        async with Pipeline(
+            agents, models={"main": ScriptedModel([ask])}, store=store, folder=cli.folder
+        ) as pipeline:
+            return (await pipeline.run("Find it.")).run
+
+    run = asyncio.run(said())
+    for words in (["resume", run], ["show", run, "--messages", "clerk.0"]):
+        told = cli("runs", *words)
+        assert told.code == 2
+        assert "was said in Python" in told.err
+    assert "Which?" in cli("runs", "show", run).out
+    assert cli("trace", "show", run).code == 0
+    here = Cli(cli.folder / "here")
+    here.folder.mkdir()
+    agent = '{"ask_human": true}'
+    here.write(
+        **team([{"tool_calls": [{"name": "ask_human", "arguments": {"question": "?"}}]}], agent)
+    )
+    run = cli("run", "here/pipeline.yaml", "Find it.").run
+    shutil.rmtree(here.folder)
+    told = cli("runs", "resume", run)
+    assert told.code == 2
+    assert "here', which is gone" in told.err

@@ -153,6 +153,7 @@ def test_ctrl_c_twice_leaves_at_once_and_the_run_can_be_resumed(cli: Cli, tool: 
         done = cli("runs", "resume", run)
         assert (done.code, done.out) == (0, "done\n")
         assert "its worker is gone" in done.err
+        assert "a worker has task/clerk.0; if it is gone, its lease ends within 2 s" in done.err
     assert "Traceback" not in cli.err()
 
 

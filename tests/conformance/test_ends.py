@@ -17,8 +17,9 @@ from orchestrator.app import open_app
 from orchestrator.errors import InputClosed, InputUnknown, UsageError
 from orchestrator.run import Run, provide, submit
 from orchestrator.store.sqlite import SqliteRunStore
-from tests.conformance.cases import call, check, forever, stock
+from tests.conformance.cases import call, check, stock
 from tests.conformance.gear import MODES, CountingModel, pipeline_in
+from tests.conformance.racing import forever
 
 pytestmark = pytest.mark.parametrize("mode", MODES)
 
@@ -50,17 +51,18 @@ async def test_a_run_that_only_people_can_move_returns_as_waiting_and_goes_on_wh
         assert result.output == "It is red."
 
 
-async def test_an_answer_that_was_laid_down_while_nobody_was_there_is_taken_before_waiting(
+async def test_an_answer_that_was_laid_down_by_another_process_is_taken_before_waiting(
     mode: str, data_folder: Path
 ) -> None:
     # `cadenza approve` writes to the store and ends; `cadenza runs resume` then once said that
     # the run was still waiting, since nobody had advanced it yet.
     model = _asking()
-    async with pipeline_in(data_folder, mode=mode, model=model, **ASKING) as pipeline:
+    async with (
+        pipeline_in(data_folder, mode=mode, model=model, **ASKING) as pipeline,
+        SqliteRunStore(str(data_folder / "runs.db")) as store,
+    ):
         waiting = await pipeline.run("Paint it.")
-    async with SqliteRunStore(str(data_folder / "runs.db")) as store:
         await provide(store, waiting.run, waiting.inputs[0]["input"], Answer(value="green"))
-    async with pipeline_in(data_folder, mode=mode, model=model, **ASKING) as pipeline:
         result = await pipeline.follow(waiting.run).result(wait_for_people=False)
     assert (result.status, result.output) == ("completed", "It is green.")
     assert set(model.asked.values()) == {1}

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.canonical import canonical_hash
-from tests.conformance.cases import EQUAL, RACING
+from tests.conformance.cases import EQUAL
 from tests.conformance.gear import COMBINATIONS, Played, differences, play
+from tests.conformance.racing import RACING
 
 SEEDS = (1, 2)
 MANY_SEEDS = range(100, 130)

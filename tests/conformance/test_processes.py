@@ -119,6 +119,52 @@ async def test_a_run_goes_on_where_its_process_left_it(mode: str, data_folder: P
     assert broken_rules(ledger) == []
 
 
+async def test_a_process_whose_view_is_old_still_takes_over_what_lapsed(
+    mode: str, data_folder: Path
+) -> None:
+    # A process that had seen the run before an attempt was dispatched decided, on that old view,
+    # that nothing follows from its lapsed lease; the run hung for ever.
+    begun, gate, stuck = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @agent
+    async def early() -> str:
+        begun.set()
+        await gate.wait()
+        return "early"
+
+    @agent
+    async def late(ctx: RunContext) -> str:
+        if ctx.attempt == 1:
+            stuck.set()
+            await asyncio.Event().wait()
+        return f"late, attempt {ctx.attempt}"
+
+    options: dict[str, Any] = {
+        "agents": [early, late],
+        "plan": [{"id": "a", "agent": "early"}, {"id": "b", "agent": "late", "after": ["a"]}],
+        "limits": {"lease_s": 0.6},
+    }
+    async with (
+        pipeline_in(data_folder, mode=mode, **options) as one,
+        pipeline_in(data_folder, mode=mode, **options) as other,
+        one.start("Take over.") as run,
+    ):
+        await begun.wait()
+        view = await other.app.runtime.advancer.refresh(run.id)
+        assert view.state.subtasks["b"].status == "pending"
+        gate.set()
+        await stuck.wait()
+        # As good as dead: neither heartbeats nor sweeps.
+        for task in asyncio.all_tasks():
+            if task.get_name() in (f"heartbeat {one.app.runtime.worker.name}", "sweeper"):
+                task.cancel()
+        async with asyncio.timeout(15):
+            while (await other.app.store.run(run.id)).ended is None:
+                await other.app.runtime.sweep()
+        result = await other.follow(run.id).result()
+    assert result.output == "late, attempt 2"
+
+
 async def test_large_outputs_and_findings_travel_by_reference(mode: str, data_folder: Path) -> None:
     text = "0123456789abcdef" * (MAX_PAYLOAD_BYTES // 16 + 1)
 

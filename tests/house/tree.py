@@ -27,7 +27,8 @@ def tree() -> str:
     lines = ["cadenza/"]
     lines.append(f"├── cadenza.py  {about((ROOT / 'cadenza.py').read_text('utf-8'))}")
     for package in ("orchestrator", "agents", "bus", "tracing"):
-        lines.append(f"├── {package}/")
+        init = (ROOT / package / "__init__.py").read_text("utf-8")
+        lines.append(f"├── {package}/  {about(init)}")
         lines += _below({p: t for p, t in files.items() if p.parts[0] == package}, 1)
     lines += [f"├── {name}  {told}" for name, told in _FOLDERS.items()]
     lines.append("└── pyproject.toml  dependencies with their reasons, and the rules of the house")
@@ -43,7 +44,8 @@ def _below(files: dict[Path, str], depth: int) -> list[str]:
         inner = "/".join(path.parts[1:-1])
         if inner != folder:
             folder = inner
-            lines.append(f"{'│   ' * depth}├── {inner}/")
+            init = (ROOT / path.parent / "__init__.py").read_text("utf-8")
+            lines.append(f"{'│   ' * depth}├── {inner}/  {about(init)}")
         indent = depth + bool(inner)
         lines.append(f"{'│   ' * indent}├── {path.name}  {about(text)}")
     return lines

@@ -39,7 +39,11 @@ def folder(tmp_path: Path) -> Path:
 
 def start(code: str, *, home: Path, folder: Path, first: str = "") -> tuple[int, str]:
     """Run code in a new process, the user's folder first on the path, the installation last."""
-    path = f"import sys; sys.path.append({str(home)!r}); {first}\n"
+    # The checkout itself may be installed in editable form, which would hide the installation.
+    path = (
+        f"import sys; sys.path[:] = [p for p in sys.path if p != {str(ROOT)!r}]; "
+        f"sys.path.append({str(home)!r}); {first}\n"
+    )
     done = subprocess.run(
         [sys.executable, "-c", path + code],
         cwd=folder,

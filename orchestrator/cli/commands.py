@@ -74,10 +74,14 @@ QUIET = _flag("--quiet -q", "Print the answer only.")
 VERBOSE = _flag("--verbose -v", "Show each turn, and where errors were raised.")
 WAIT = _flag("--wait", "Stay until people have answered, from another terminal.")
 DRIVE = (STORE, JSON, QUIET, VERBOSE, WAIT)
-MODE = Option(["--mode"], type=click.Choice(["orchestration", "choreography"]), help="Who leads.")
+MODES = click.Choice(["orchestration", "choreography"])
+MODE = Option(
+    ["--mode"], type=MODES, help="Who takes the next step: an orchestrator, or the agents."
+)
 BUS = Option(["--bus"], type=click.Choice(["memory", "kafka", "mqtt"]), help="What carries work.")
 SET = _opt("--set settings", "Any setting, such as limits.lease_s=5.", "KEY=VALUE", many=True)
-FILE = Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help="A file for it.")
+FILES = "A file to work on; may be given more than once."
+FILE = Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help=FILES)
 LIMIT = Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="At most.")
 TAPE = Option(["--record"], type=click.Path(dir_okay=False), help="Record model replies as JSONL.")
 TRACES = Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere.")
@@ -119,7 +123,12 @@ WORDS = (
         PIPELINE,
         Argument(["task"], required=False),
         FILE,
-        _opt("--input -i inputs", "A named value, for tools.", "KEY=VALUE", many=True),
+        _opt(
+            "--input -i inputs",
+            "A named value for tools; may be given more than once.",
+            "KEY=VALUE",
+            many=True,
+        ),
         _opt("--session", "Runs of one session share a history.", "ID"),
         TAPE,
         *(MODE, BUS, SET),

@@ -102,7 +102,7 @@ class Completed:
     stop_reason: str = "final_answer"
     verified: bool = True
     warnings: tuple[str, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +123,14 @@ class Failed:
     retryable: bool = False
     partial: Any = None
     new_generation: bool = False
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptCancelled:
     """The attempt stopped because it was told to."""
 
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Parked:
     inputs: tuple[InputRequest, ...] = ()
     children: tuple[ChildRequest, ...] = ()
     until: float | None = None
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 Outcome = Completed | Failed | AttemptCancelled | Parked

@@ -1,11 +1,11 @@
 """Errors of the bus package.
 
-    BusError
-    ├── BusClosed           used before it was opened or after it was closed
-    ├── BusUnreachable      no broker answers (retryable)
-    ├── PublishFailed       the broker did not take the message (retryable)
-    ├── PayloadTooLarge     larger than a message may be; send it by reference
-    └── EnvelopeInvalid     a message that is not an envelope of ours
+BusError
+├── BusClosed           used before it was opened or after it was closed
+├── BusUnreachable      no broker answers (retryable)
+├── PublishFailed       the broker did not take the message (retryable)
+├── PayloadTooLarge     larger than a message may be; send it by reference
+└── EnvelopeInvalid     a message that is not an envelope of ours
 """
 
 from __future__ import annotations

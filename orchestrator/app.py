@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tracing.spans import SpanSink
-
 from agents.base import Agent
 from bus.base import Bus
 from bus.memory import MemoryBus
@@ -25,6 +23,7 @@ from orchestrator.settings_errors import SettingsError
 from orchestrator.store.base import RunStore
 from orchestrator.store.sqlite import SqliteRunStore
 from orchestrator.team import Ingredients, build_team, descriptions
+from tracing.spans import SpanSink
 
 DEFAULT_STORE = ".cadenza/runs.db"
 

@@ -11,7 +11,6 @@ from agents.assignment import Answer, Input
 from agents.context import RunContext
 from agents.outcome import ChildRequest, Completed, Parked
 from agents.tool_decorator import tool
-
 from tests.unit.agents.kit import (
     MortalJournal,
     StrictModel,

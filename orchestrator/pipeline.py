@@ -194,7 +194,7 @@ class Pipeline:
 
         Args:
             task: What is to be done.
-            session: Runs of one session share a history.
+            session: Session id, kept with the run.
             files: Paths of files that come with the run.
             inputs: Named values for tools, in ``RunContext.values``.
             tags: Labels to find the run by.

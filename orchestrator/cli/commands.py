@@ -129,7 +129,7 @@ WORDS = (
             "KEY=VALUE",
             many=True,
         ),
-        _opt("--session", "Runs of one session share a history.", "ID"),
+        _opt("--session", "Session id, kept with the run.", "ID"),
         TAPE,
         *(MODE, BUS, SET),
         *DRIVE,

@@ -100,11 +100,18 @@ class Ground:
         """Return the canonical ledger."""
         return canonical((await self.ledger())[1])
 
-    async def faults(self, *, lost: int) -> list[str]:
-        """Return what is wrong with the run after ``lost`` processes were."""
+    async def faults(self, *, lost: int, frozen: int | None = None) -> list[str]:
+        """Return what is wrong with the run.
+
+        Args:
+            lost: How many processes were lost.
+            frozen: Process id of one that was frozen and revived. A call that the gate had let
+                through before the freeze is made after it, at most one in each attempt; that is
+                where "effectively once" ends.
+        """
         run, ledger = await self.ledger()
         found = [*broken_rules(ledger), *await asyncio.to_thread(left_open, self._db, killed=True)]
-        found += await asyncio.to_thread(self._noted_faults, lost)
+        found += await asyncio.to_thread(self._noted_faults, lost, frozen)
         root = str(ledger[0].data["traceparent"]).split("-")[1]
         spans = await asyncio.to_thread(read_file, self.folder / "traces.jsonl", root)
         agents = {e.data["agent"] for e in ledger if e.type == "subtask.completed"}
@@ -114,8 +121,13 @@ class Ground:
     def _db(self) -> Path:
         return self.folder / "runs.db"
 
-    def _noted_faults(self, lost: int) -> list[str]:
-        found = [f"asked again: {line}" for line in self.noted("asked again")]
+    def _noted_faults(self, lost: int, frozen: int | None) -> list[str]:
+        again = Counter((pid, subtask) for pid, subtask, *_ in self.noted("asked again"))
+        found = [
+            f"asked again: {n} times by {pid} in {subtask}"
+            for (pid, subtask), n in again.items()
+            if n > (pid == frozen)
+        ]
         asked = Counter(tuple(key) for _, *key in self.noted("asked"))
         found += [f"asked {n} times: {key}" for key, n in asked.items() if n > 1 + lost]
         found += [f"{sum(asked.values())} calls"] if len(asked) != 8 else []

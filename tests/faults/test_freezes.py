@@ -55,22 +55,22 @@ async def test_a_revived_worker_makes_no_further_model_call(grounds: Grounds, mo
     asked = await asyncio.to_thread(ground.noted, "asked")
     assert [pid for pid, *key in asked if key == ["failures", 0, 1]] == [other]
     assert late in [pid for pid, *key in asked if key == ["failures", 0, 0]]
-    assert await ground.faults(lost=1) == []
+    assert await ground.faults(lost=1, frozen=late) == []
 
 
 async def test_a_revived_worker_makes_no_effect(grounds: Grounds, mode: str) -> None:
     ground = grounds(mode)
-    _, other = await _freeze(ground, "reporter 0")
+    late, other = await _freeze(ground, "reporter 0")
     assert [pid for pid, _ in await asyncio.to_thread(ground.noted, "published")] == [other]
-    assert await ground.faults(lost=1) == []
+    assert await ground.faults(lost=1, frozen=late) == []
 
 
 async def test_the_outcome_of_a_revived_worker_is_refused(grounds: Grounds, mode: str) -> None:
     ground = grounds(mode)
-    await _freeze(ground, "correlator 0")
+    late, _ = await _freeze(ground, "correlator 0")
     _, ledger = await ground.ledger()
     about = [e for e in ledger if e.data.get("subtask") == "cause"]
     done = [e.data["attempt"] for e in about if e.type == "subtask.completed"]
     expired = [e.data["attempt"] for e in about if e.type == "attempt.expired"]
     assert (expired, done) == ([1], [2])
-    assert await ground.faults(lost=1) == []
+    assert await ground.faults(lost=1, frozen=late) == []

@@ -44,7 +44,7 @@ lock: .venv/dev.stamp  ## Pin the dependencies of pyproject.toml again, with has
 		echo "uv is needed to pin dependencies; install it with: $(PY) -m pip install uv" >&2; \
 		exit 1; }; \
 	compile="$$uv pip compile --quiet --universal --python-version 3.11 --generate-hashes"; \
-	compile="$$compile --no-header --no-emit-index-url"; set -ex; \
+	compile="$$compile --no-header --no-emit-index-url --no-strip-extras"; set -ex; \
 	$$compile pyproject.toml -o requirements.lock; \
 	$$compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock
 

@@ -70,6 +70,14 @@ class Bus(ABC):
     returns. Callers must hold the record elsewhere and bear duplicates.
     """
 
+    @property
+    def last_poll_s(self) -> float:
+        """Seconds since the broker was last polled; 0 where nothing is to be polled.
+
+        A watchdog reads it from another thread: it grows while the event loop is blocked.
+        """
+        return 0.0
+
     async def __aenter__(self) -> Self:
         await self.open()
         return self
@@ -105,12 +113,13 @@ class Bus(ABC):
         """
 
     @abstractmethod
-    async def subscribe(self, routes: Sequence[Route], *, group: str) -> Subscription:
+    async def subscribe(self, routes: Sequence[Route], *, group: str | None) -> Subscription:
         """Take deliveries for a group; each message goes to one member of each group.
 
         Args:
             routes: One for each topic.
-            group: Group name; members of a group share its messages.
+            group: Group name; members of a group share its messages. None listens: it is told
+                what is published from now on, once, and nothing is kept for it.
 
         Raises:
             BusClosed: The bus is not open.

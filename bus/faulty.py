@@ -131,9 +131,9 @@ class FaultyBus(Bus):
                 await self.inner.publish(topic, envelope, key=key)
         self._at("after publish", topic, envelope)
 
-    async def subscribe(self, routes: Sequence[Route], *, group: str) -> Subscription:
+    async def subscribe(self, routes: Sequence[Route], *, group: str | None) -> Subscription:
         """Subscribe on the inner bus, with faults before and after each handler."""
-        faulty = [replace(r, handler=_FaultyHandler(self, r.handler, group)) for r in routes]
+        faulty = [replace(r, handler=_FaultyHandler(self, r.handler, group or "")) for r in routes]
         return await self.inner.subscribe(faulty, group=group)
 
     def _draw(self, passes: str) -> Random:

@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 
 from bus.base import Bus, Delivery, Route, Subscription
 from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
@@ -48,6 +49,7 @@ class _Group:
     paused: dict[_Message, asyncio.TimerHandle] = field(default_factory=dict)
     members: list[_Member] = field(default_factory=list)
     left_at: float = 0.0
+    lasting: bool = True
 
     def pump(self) -> None:
         """Start handlers while there are messages and free places."""
@@ -90,6 +92,7 @@ class _Member:
 
     def start(self, message: _Message) -> None:
         message.deliveries += 1
+        message.acknowledged = not self.group.lasting  # a listener hears it once
         task = asyncio.get_running_loop().create_task(
             self._handle(Delivery(self.route.topic, message.envelope, message.acknowledge)),
             name=f"delivery {message.envelope.id} on {self.route.topic}",
@@ -189,6 +192,7 @@ class MemoryBus(Bus):
         self._groups: dict[str, dict[str, _Group]] = {}
         self._subscriptions: set[MemorySubscription] = set()
         self._warned: set[str] = set()
+        self._listeners = count()
 
     async def open(self) -> None:
         """Bind the bus to the running event loop."""
@@ -229,7 +233,7 @@ class MemoryBus(Bus):
             )
         groups = self._groups.get(topic, {})
         self._forget_absent(topic, groups)
-        if not groups:
+        if not any(group.lasting for group in groups.values()):
             self._keep(self._early.setdefault(topic, deque()), envelope, f"topic {topic}")
         for group in groups.values():
             if group.members:
@@ -250,12 +254,14 @@ class MemoryBus(Bus):
     def _forget_absent(self, topic: str, groups: dict[str, _Group]) -> None:
         oldest = time.monotonic() - self._absence_s
         for group in list(groups.values()):
-            if not group.members and group.left_at < oldest:
+            if not group.members and (group.left_at < oldest or not group.lasting):
                 del groups[group.name]
+                if not group.lasting:
+                    continue
                 told = (group.name, topic, len(group.queue))
                 _log.info("group %s left %s long ago; %d messages were dropped", *told)
 
-    async def subscribe(self, routes: Sequence[Route], *, group: str) -> MemorySubscription:
+    async def subscribe(self, routes: Sequence[Route], *, group: str | None) -> MemorySubscription:
         """Take deliveries for a group; see ``Bus``.
 
         Raises:
@@ -268,8 +274,10 @@ class MemoryBus(Bus):
         members = []
         for route in routes:
             groups = self._groups.setdefault(route.topic, {})
-            found = groups.setdefault(group, _Group(group))
-            found.queue.extend(self._early.pop(route.topic, ()))
+            name = group or f"listener {next(self._listeners)}"
+            found = groups.setdefault(name, _Group(name, lasting=group is not None))
+            if found.lasting:
+                found.queue.extend(self._early.pop(route.topic, ()))
             member = _Member(route, found, context)
             found.members.append(member)
             members.append(member)

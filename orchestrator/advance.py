@@ -187,7 +187,7 @@ class Advancer:
     async def _envelope(self, view: RunView, event: Event, traceparent: str, hop: int) -> Envelope:
         run = view.state.run
         data = canonical_json(event.to_json())
-        extra = {"seq": str(event.seq)}
+        extra = {"seq": str(event.seq), "pin": view.brief.pin}
         if agent := event.data.get("agent"):
             extra["agent"] = str(agent)
         if len(data) > MAX_PAYLOAD_BYTES:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,12 +17,13 @@ from agents.base import Agent
 from bus.base import Bus
 from bus.memory import MemoryBus
 from orchestrator.attempt_span import Spans
-from orchestrator.runtime import Part, Runtime
+from orchestrator.runtime import ORCHESTRATOR, Part, Runtime
 from orchestrator.settings import PLANNER, SYNTHESIZER, ModelEntry, PipelineSettings, pipeline_hash
 from orchestrator.settings_errors import SettingsError
-from orchestrator.store.base import RunStore
+from orchestrator.store.base import RunStore, Scope
 from orchestrator.store.sqlite import SqliteRunStore
-from orchestrator.team import Ingredients, build_team, descriptions
+from orchestrator.team import Ingredients, build_team, descriptions, names_of
+from orchestrator.watchdog import Watchdog
 from tracing.spans import SpanSink
 
 DEFAULT_STORE = ".cadenza/runs.db"
@@ -96,12 +97,17 @@ def store_path(source: Source) -> str:
     return str(source.folder / url)
 
 
-def open_bus(settings: PipelineSettings) -> Bus:
-    """Return the bus that the settings name, not yet open."""
-    if settings.bus.kind != "memory":
-        message = f"bus.kind {settings.bus.kind!r} is not in this release"
-        raise SettingsError(message, hint="use memory: one process does all the work")
-    return MemoryBus()
+def make_bus(source: Source) -> Bus:
+    """Return the bus that the settings name, not yet open.
+
+    Raises:
+        SettingsError: It is not in this release, or a file that it names is missing.
+    """
+    entry = source.settings.bus
+    if entry.kind == "memory":
+        return MemoryBus()
+    hint = "use memory: one process does all the work"
+    raise SettingsError(f"bus.kind {entry.kind!r} is not in this release", hint=hint)
 
 
 def trace_file(source: Source, path: str) -> Path:
@@ -119,7 +125,10 @@ async def open_app(
     store: RunStore | None = None,
     bus: Bus | None = None,
     conducts: bool = True,
-    hosts: bool = True,
+    hosts: Collection[str] | None = None,
+    joins: bool = False,
+    slots: int | None = None,
+    watchdog_s: float | None = None,
 ) -> AsyncIterator[App]:
     """Open a process's part of a pipeline.
 
@@ -128,7 +137,12 @@ async def open_app(
         store: An open run store of the caller's, or None to open the configured one.
         bus: An open bus of the caller's, or None to open the configured one.
         conducts: Whether this process is the orchestrator, where there is one.
-        hosts: Whether it hosts the agents.
+        hosts: Names of the agents that it hosts; None means all.
+        joins: Whether what live processes do already (conduct, host an agent) is left to them,
+            where the bus reaches them.
+        slots: Attempts of one agent that may run here at once; None takes ``limits.slots``.
+        watchdog_s: Seconds without a poll of the bus after which the process is ended, since the
+            others would wait for it; None never ends it.
 
     Raises:
         SettingsError: Something that the settings name cannot be used.
@@ -144,7 +158,7 @@ async def open_app(
         if store is None:
             store = await stack.enter_async_context(SqliteRunStore(path))
         if bus is None:
-            bus = await stack.enter_async_context(open_bus(settings))
+            bus = await stack.enter_async_context(make_bus(source))
         tracing = await asyncio.to_thread(
             open_tracing,
             namespace=settings.name,
@@ -157,7 +171,12 @@ async def open_app(
         ingredients = Ingredients(
             source.folder, source.objects, resources, spans.of_agent, source.record
         )
-        agents = await asyncio.to_thread(build_team, settings, ingredients) if hosts else {}
+        shared = settings.bus.kind != "memory"
+        within_s = min(settings.limits.lease_s, settings.limits.grace_s)
+        scope = Scope(source.hash, settings.mode)
+        there = await store.present(scope, within_s=within_s) if joins and shared else frozenset()
+        wanted = set(names_of(settings) if hosts is None else hosts) - there
+        agents = await asyncio.to_thread(build_team, settings, ingredients, wanted)
         for agent in agents.values():
             stack.push_async_callback(agent.aclose)
         team = await asyncio.to_thread(descriptions, settings, ingredients)
@@ -165,17 +184,20 @@ async def open_app(
             name=settings.bus.namespace or settings.name,
             pipeline_hash=source.hash,
             mode=settings.mode,
-            conducts=conducts and settings.mode == "orchestration",
+            conducts=conducts and settings.mode == "orchestration" and ORCHESTRATOR not in there,
             team=team,
             roles=tuple(x for x in (PLANNER, SYNTHESIZER) if x not in team),
-            slots=settings.limits.slots,
+            slots=slots or settings.limits.slots,
             lease_s=settings.limits.lease_s,
             grace_s=settings.limits.grace_s,
             nested=settings.tracing.choreography_parent == "message",
+            shared=shared,
         )
         runtime = Runtime(store, bus, agents, part=part, spans=spans)
         await runtime.open()
         stack.push_async_callback(runtime.close)
+        if watchdog_s is not None:
+            stack.enter_context(Watchdog(lambda: bus.last_poll_s, limit_s=watchdog_s))
         yield App(source, store, bus, runtime, agents, tracing)
 
 

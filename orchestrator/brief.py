@@ -12,7 +12,7 @@ from typing import Any
 from agents.assignment import Answer, Assignment, Input, SubtaskKind
 from agents.content import Blob
 from orchestrator.state import Event, RunState, Subtask
-from orchestrator.store.base import RunStore
+from orchestrator.store.base import RunStore, Scope
 
 
 @dataclass(slots=True)
@@ -37,6 +37,11 @@ class Brief:
     def root(self) -> str:
         """``traceparent`` of the run's root span, or empty."""
         return str(self.submitted.get("traceparent", ""))
+
+    @property
+    def pin(self) -> str:
+        """What the run's messages are known by; see ``Scope.pin``."""
+        return Scope(self.submitted.get("pipeline_hash", ""), self.submitted.get("mode", "")).pin
 
     def fold(self, event: Event) -> None:
         """Take one event."""

@@ -46,7 +46,8 @@ class Pipeline:
         resources: By name: a value, or a callable that opens one; tools find them in
             ``RunContext.resources``.
         store: Path of the run store, ``:memory:``, or an open ``RunStore`` of yours.
-        bus: An open bus of yours; None opens the configured one.
+        bus: Settings of the bus (see ``bus:`` of a pipeline file), or an open bus of yours; None
+            is the memory bus.
 
     Raises:
         SettingsError: With everything that is wrong, up to ten.
@@ -70,7 +71,7 @@ class Pipeline:
         folder: str | os.PathLike[str] | None = None,
         resources: Mapping[str, Any] | None = None,
         store: str | RunStore | None = None,
-        bus: Bus | None = None,
+        bus: Bus | Mapping[str, Any] | None = None,
     ) -> None:
         sections = {
             "name": name,
@@ -84,13 +85,15 @@ class Pipeline:
             "safety": safety,
             "tracing": tracing,
             "store": {"url": store} if isinstance(store, str) else None,
+            "bus": bus if isinstance(bus, Mapping) else None,
         }
         settings, objects = settings_from_python(agents, sections=sections, models=models)
         self._source = Source(
             settings, Path(folder or Path.cwd()).absolute(), None, objects, resources or {}
         )
         self._own_store = store if isinstance(store, RunStore) else None
-        self._own_bus = bus
+        self._own_bus = None if isinstance(bus, Mapping) else bus
+        self._serves = True
         self._stack: AsyncExitStack | None = None
         self._app: App | None = None
 
@@ -128,10 +131,25 @@ class Pipeline:
         return cls.of(source, store=store, bus=bus)
 
     @classmethod
-    def of(cls, source: Source, *, store: RunStore | None = None, bus: Bus | None = None) -> Self:
-        """Return a pipeline over settings that were put together elsewhere."""
+    def of(
+        cls,
+        source: Source,
+        *,
+        store: RunStore | None = None,
+        bus: Bus | None = None,
+        serves: bool = True,
+    ) -> Self:
+        """Return a pipeline over settings that were put together elsewhere.
+
+        Args:
+            source: The settings and where the parts are found.
+            store: An open run store of yours.
+            bus: An open bus of yours.
+            serves: Whether this process conducts and hosts what no other does.
+        """
         self = cls.__new__(cls)
         self._source, self._own_store, self._own_bus = source, store, bus
+        self._serves = serves
         self._stack = self._app = None
         return self
 
@@ -171,7 +189,14 @@ class Pipeline:
         await self.with_some_model()
         async with AsyncExitStack() as stack:
             self._app = await stack.enter_async_context(
-                open_app(self._source, store=self._own_store, bus=self._own_bus)
+                open_app(
+                    self._source,
+                    store=self._own_store,
+                    bus=self._own_bus,
+                    conducts=self._serves,
+                    hosts=None if self._serves else (),
+                    joins=True,
+                )
             )
             self._stack = stack.pop_all()
         return self

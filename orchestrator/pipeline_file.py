@@ -14,7 +14,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.overrides import apply_overrides
-from orchestrator.settings import PipelineSettings, secret_name
+from orchestrator.section import secret_name
+from orchestrator.settings import PipelineSettings
 from orchestrator.settings_checks import check_settings
 from orchestrator.settings_errors import Problem, SettingsError, suggest
 from orchestrator.yaml_source import YamlPath, YamlSource, read_yaml
@@ -115,17 +116,22 @@ def _validate(source: YamlSource) -> PipelineSettings:
 
 
 def _is_secret(path: YamlPath) -> bool:
-    return len(path) == 3 and path[0] == "models" and path[2] == "api_key"
+    in_model = len(path) == 3 and path[0] == "models" and path[2] == "api_key"
+    return in_model or path == ("bus", "sasl", "password")
 
 
 def _unset_secrets(
     source: YamlSource, settings: PipelineSettings, env: Mapping[str, str]
 ) -> Iterator[Problem]:
-    for alias, model in settings.models.items():
-        if model.api_key is not None and not env.get(secret_name(model.api_key)):
-            name = secret_name(model.api_key)
+    secrets: dict[YamlPath, str | None] = {
+        ("models", alias, "api_key"): model.api_key for alias, model in settings.models.items()
+    }
+    if settings.bus.sasl is not None:
+        secrets["bus", "sasl", "password"] = settings.bus.sasl.password
+    for path, secret in secrets.items():
+        if secret is not None and not env.get(name := secret_name(secret)):
             message = f"the environment variable {name} is not set"
-            yield source.problem(("models", alias, "api_key"), message, hint=f"export {name}=…")
+            yield source.problem(path, message, hint=f"export {name}=…")
 
 
 def _path(tree: Any, loc: tuple[str | int, ...]) -> YamlPath:

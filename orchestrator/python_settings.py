@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from agents.function import FunctionAgent
 from agents.tools import Tool
 from orchestrator.pipeline_file import validate_settings
-from orchestrator.settings import PipelineSettings, Section
+from orchestrator.section import Section
+from orchestrator.settings import PipelineSettings
 from orchestrator.settings_errors import SettingsError
 from orchestrator.yaml_source import YamlSource
 

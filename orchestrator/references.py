@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from orchestrator.settings import REFERENCE
+from orchestrator.section import REFERENCE
 from orchestrator.settings_errors import SettingsError, suggest
 
 

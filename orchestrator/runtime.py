@@ -24,17 +24,20 @@ from orchestrator.advance import Advancer, RunView
 from orchestrator.attempt_span import Spans
 from orchestrator.brief import assignment
 from orchestrator.commit import Timer
-from orchestrator.errors import OtherStore
 from orchestrator.facts import Dispatched
+from orchestrator.intake import Intake
 from orchestrator.rules import ready
 from orchestrator.state import Event
 from orchestrator.store.base import Due, Resend, RunStore, Scope
 from orchestrator.store.errors import StoreError
+from orchestrator.stream import Stream
+from orchestrator.watchers import Watcher, Watchers
 from orchestrator.work import pack, unpack
 from orchestrator.worker import Worker
 
 log = logging.getLogger("cadenza.runtime")
 SWEEP_S = 0.5
+ORCHESTRATOR = "(orchestrator)"  # no agent can be called so
 _OWN_TIMERS_S = 60.0
 MAX_NESTED_HOPS = 15  # a longer chain would nest deeper than trace views show
 
@@ -53,6 +56,7 @@ class Part:
         slots: Attempts of one agent that may run at once.
         lease_s: Seconds a claim lasts without a heartbeat.
         grace_s: Seconds before an agent that no live worker serves is unroutable.
+        shared: Whether other processes are on the bus.
         nested: Whether a step's span hangs from the step before, in choreography; else from the
             run.
     """
@@ -67,6 +71,7 @@ class Part:
     lease_s: float = 30.0
     grace_s: float = 60.0
     nested: bool = False
+    shared: bool = False
 
 
 class Runtime:
@@ -78,6 +83,9 @@ class Runtime:
         agents: The agents that this process hosts.
         part: What this process does.
         spans: Traces attempts and roots.
+
+    Attributes:
+        intake: Tells which messages are ours.
     """
 
     def __init__(
@@ -98,45 +106,60 @@ class Runtime:
             on_commit=self._committed,
             on_published=self._published,
         )
+        scope = Scope(part.pipeline_hash, part.mode)
+        self._pin = scope.pin
+        self._serves = (*agents, ORCHESTRATOR) if part.conducts else tuple(agents)
         self.worker = Worker(
             store,
             agents,
-            pipeline_hash=part.pipeline_hash,
+            scope=replace(scope, agents=self._serves),
             slots=part.slots,
             lease_s=part.lease_s,
             grace_s=part.grace_s,
             spans=spans,
-            on_event=self._tell,
+            on_event=self._told,
             on_outcome=self._outcome_written,
         )
         hosted = (*part.team, *part.roles) if part.conducts else self.worker.agents
-        self._scope = Scope(part.pipeline_hash, part.mode, hosted)
+        self._scope = replace(scope, agents=hosted)
+        name = f"{self.advancer.source}/{self.worker.name}"
+        stream = Stream(bus, self._topics, source=name, store=store.uuid)
+        self.intake = Intake(scope.pin, store.uuid)
+        self._watchers = Watchers(stream if part.shared else None)
         self._subscriptions: list[Subscription] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._roots = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
-        self._watchers: dict[str, list[Callable[[AgentEvent | Event], None]]] = {}
 
     # --- opening and closing
 
     async def open(self) -> None:
         """Subscribe, say that the agents live, and begin to sweep."""
-        slots = self._part.slots
         for agent in self.worker.agents:
-            routes = [Route(self._topics.work(agent), self._work_arrived, slots)]
+            work = self._topics.work(agent)
+            routes = [Route(work, self.intake.ours(self._work_arrived), self._part.slots)]
             if self._choreographed:
-                routes.append(Route(self._topics.events, self._hear(agent)))
-            self._subscriptions.append(await self._bus.subscribe(routes, group=agent))
+                routes.append(Route(self._topics.events, self.intake.ours(self._hear(agent))))
+            await self._subscribe(routes, agent)
         if self._part.conducts:
-            routes = [Route(self._topics.facts, self._fact_arrived)]
-            self._subscriptions.append(await self._bus.subscribe(routes, group="orchestrator"))
-        if self.worker.agents:
+            routes = [Route(self._topics.facts, self.intake.ours(self._fact_arrived))]
+            await self._subscribe(routes, "orchestrator")
+        if self._serves:
             await self.worker.open()
         self._sweeper = asyncio.create_task(self._keep_sweeping(), name="sweeper")
 
+    async def _subscribe(self, routes: Sequence[Route], name: str) -> None:
+        # A group for each pipeline and mode: what one leaves aside is meant for another.
+        group = f"{self._part.name}.{name}.{self._pin}"
+        self._subscriptions.append(await self._bus.subscribe(routes, group=group))
+
     async def close(self, *, drain_s: float = 0.0) -> None:
-        """Stop taking work, let running attempts end or give them back, and stop."""
+        """Stop taking work, let running attempts end or give them back, and stop.
+
+        Args:
+            drain_s: Seconds for running attempts to end by themselves.
+        """
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.wait({self._sweeper})
@@ -148,31 +171,21 @@ class Runtime:
             timer.cancel()
         while self._tasks:
             await asyncio.wait(self._tasks)
+        await self._watchers.close()
 
     # --- following runs
 
-    def watch(self, run: str, watcher: Callable[[AgentEvent | Event], None]) -> Callable[[], None]:
-        """Tell a watcher what this process sees of a run; returns how to stop."""
-        self._watchers.setdefault(run, []).append(watcher)
+    def watch(self, run: str, watcher: Watcher) -> Callable[[], None]:
+        """Tell a watcher what is seen of a run from here; returns how to stop."""
+        return self._watchers.add(run, watcher)
 
-        def stop() -> None:
-            watchers = self._watchers.get(run, [])
-            if watcher in watchers:
-                watchers.remove(watcher)
-            if not watchers:
-                self._watchers.pop(run, None)
-
-        return stop
-
-    def _tell(self, event: AgentEvent) -> None:
-        for watcher in tuple(self._watchers.get(event.run, ())):
-            watcher(event)
+    def _told(self, event: AgentEvent) -> None:
+        self._watchers.told(event)
 
     def _committed(self, view: RunView, events: Sequence[Event], timers: Sequence[Timer]) -> None:
         run = view.state.run
+        self._watchers.tell(run, events)
         for event in events:
-            for watcher in tuple(self._watchers.get(run, ())):
-                watcher(event)
             if event.type == "subtask.cancel_requested":
                 self.worker.cancel(run, event.data["subtask"], event.data["attempt"])
             elif event.type == "attempt.expired":
@@ -216,6 +229,7 @@ class Runtime:
                 store=self._store.uuid,
                 traceparent=traceparent,
                 hop=hop,
+                extra={"pin": self._pin},
             )
             await self._bus.publish(self._topics.facts, envelope, key=run)
         except (StoreError, BusError):
@@ -235,18 +249,10 @@ class Runtime:
 
     async def _fact_arrived(self, delivery: Delivery) -> None:
         envelope = delivery.envelope
-        self._check_store(envelope)
         await self.advancer.advance(
             envelope.run, traceparent=envelope.traceparent, hop=envelope.hop
         )
         await delivery.acknowledge()
-
-    def _check_store(self, envelope: Envelope) -> None:
-        if envelope.store != self._store.uuid:
-            raise OtherStore(
-                f"message {envelope.id!r} speaks of run store {envelope.store!r}, this process"
-                f" has {self._store.uuid!r}; start it with that store"
-            )
 
     async def _published(self, view: RunView, event: Event) -> None:
         if self._part.conducts and event.type == "subtask.dispatched":
@@ -267,6 +273,7 @@ class Runtime:
             self._store,
             work,
             source=self.advancer.source,
+            pin=view.brief.pin,
             traceparent=traceparent or view.brief.root,
         )
         await self._bus.publish(self._topics.work(work.agent), envelope, key=work.subtask)
@@ -278,7 +285,6 @@ class Runtime:
 
     async def _work_arrived(self, delivery: Delivery) -> None:
         envelope = delivery.envelope
-        self._check_store(envelope)
         await self.worker.take(
             await unpack(self._store, envelope),
             acknowledge=delivery.acknowledge,
@@ -290,7 +296,6 @@ class Runtime:
         async def hear(delivery: Delivery) -> None:
             envelope = delivery.envelope
             if envelope.type == "subtask.ready" and envelope.extra.get("agent") == agent:
-                self._check_store(envelope)
                 await self._take_ready(agent, envelope)
             await delivery.acknowledge()
 

@@ -4,48 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator
+from pydantic import Field, Strict, field_validator
 
 from agents.outcome import PlannedSubtask
 from agents.usage import Budget
+from orchestrator.bus_settings import BusEntry
+from orchestrator.section import REFERENCE, SECRET, Count, Dollars, Name, Seconds, Section, Strings
 from orchestrator.shape import Limits, RunShape
 
-NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
-REFERENCE = r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"
-SECRET = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"  # noqa: S105  # a pattern, not a secret
 DEFAULT_MODEL = "main"
 PLANNER = "planner"
 SYNTHESIZER = "synthesizer"
 
-Name = Annotated[str, Field(pattern=NAME)]
-Strings = Annotated[tuple[str, ...], Strict(False)]  # YAML gives lists
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Language = Literal["en", "ja", "auto"]
 Output = str | dict[str, Any]
-
-
-class Section(BaseModel):
-    """A mapping of the pipeline file: unknown keys and wrong types are errors."""
-
-    model_config = ConfigDict(
-        strict=True, extra="forbid", frozen=True, use_attribute_docstrings=True
-    )
-
-
-class BusEntry(Section):
-    """What carries work and news between processes."""
-
-    kind: Literal["memory", "kafka", "mqtt"] = "memory"
-    """The broker; memory is one process."""
-    namespace: Name | None = None
-    """Prefix of all topics; the pipeline's name when not given."""
-    url: str | None = None
-    """Where the broker is."""
 
 
 class StoreEntry(Section):
@@ -346,8 +320,3 @@ def pipeline_hash(settings: PipelineSettings) -> str:
     data = {key: value for key, value in to_json(settings).items() if key != "mode"}
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-
-
-def secret_name(reference: str) -> str:
-    """Return the variable that ``${VAR}`` names."""
-    return re.sub(r"[${}]", "", reference)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from orchestrator.plan import plan_problems
+from orchestrator.section import REFERENCE
 from orchestrator.settings import (
     DEFAULT_MODEL,
     PLANNER,
-    REFERENCE,
     SYNTHESIZER,
     AgentEntry,
     PipelineSettings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from agents.tools import Tool
 from orchestrator.plan import PlanOutput
 from orchestrator.plan_review import ReviewedPlanner
 from orchestrator.references import resolve
+from orchestrator.section import secret_name
 from orchestrator.settings import (
     PLANNER,
     SYNTHESIZER,
@@ -41,7 +42,6 @@ from orchestrator.settings import (
     Output,
     PipelineSettings,
     SynthesizerEntry,
-    secret_name,
 )
 from orchestrator.settings_errors import SettingsError, suggest
 
@@ -82,21 +82,37 @@ def descriptions(settings: PipelineSettings, ingredients: Ingredients) -> dict[s
     return told
 
 
-def build_team(settings: PipelineSettings, ingredients: Ingredients) -> dict[str, Agent]:
-    """Build every agent of a pipeline, its planner and synthesizer included.
+def names_of(settings: PipelineSettings) -> tuple[str, ...]:
+    """Return the names of all agents of a pipeline, its planner and synthesizer included."""
+    planner = () if settings.planner is None else (PLANNER,)
+    own = isinstance(settings.synthesizer, SynthesizerEntry)
+    return (*settings.agents, *planner, *((SYNTHESIZER,) if own else ()))
+
+
+def build_team(
+    settings: PipelineSettings, ingredients: Ingredients, wanted: Collection[str]
+) -> dict[str, Agent]:
+    """Build agents of a pipeline; its planner and synthesizer are among them.
 
     It reads files and user modules: call it off the event loop.
+
+    Args:
+        settings: The pipeline.
+        ingredients: What agents are built from.
+        wanted: Names of the agents to build; see ``names_of``.
 
     Raises:
         SettingsError: A reference, tool, schema or model cannot be used; it says which and why.
     """
     builder = _Builder(settings, ingredients)
     team: dict[str, Agent] = {
-        name: builder.agent(name, entry) for name, entry in settings.agents.items()
+        name: builder.agent(name, entry)
+        for name, entry in settings.agents.items()
+        if name in wanted
     }
-    if settings.planner is not None:
+    if settings.planner is not None and PLANNER in wanted:
         team[PLANNER] = builder.planner()
-    if isinstance(settings.synthesizer, SynthesizerEntry):
+    if isinstance(settings.synthesizer, SynthesizerEntry) and SYNTHESIZER in wanted:
         entry = AgentEntry(
             model=settings.synthesizer.model,
             instructions=settings.synthesizer.instructions,

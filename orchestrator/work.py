@@ -15,10 +15,12 @@ from orchestrator.store.base import RunStore
 WORK = "cadenza.work"
 
 
-async def pack(store: RunStore, work: Assignment, *, source: str, traceparent: str) -> Envelope:
+async def pack(
+    store: RunStore, work: Assignment, *, source: str, pin: str, traceparent: str
+) -> Envelope:
     """Put an assignment into an envelope; what exceeds a message goes into the run store."""
     data = canonical_json(asdict(work))
-    extra = {"agent": work.agent}
+    extra = {"agent": work.agent, "pin": pin}
     if len(data) > MAX_PAYLOAD_BYTES:
         extra["ref"] = await store.put_blob(data, "application/json")
         data = b""

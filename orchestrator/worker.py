@@ -19,7 +19,7 @@ from agents.outcome import AttemptCancelled, Completed, Failed, Outcome
 from orchestrator.attempt_span import AttemptSpan, Spans
 from orchestrator.codec import canonical_json, outcome_to_json
 from orchestrator.facts import Ended
-from orchestrator.store.base import AttemptId, RunStore
+from orchestrator.store.base import AttemptId, RunStore, Scope
 from orchestrator.store.errors import StoreError
 from orchestrator.store_journal import StoreJournal
 
@@ -34,7 +34,7 @@ class Worker:
     Args:
         store: Where attempts are claimed.
         agents: Agents by name.
-        pipeline_hash: The pipeline whose agents these are.
+        scope: The pipeline and mode whose agents these are, and what it says that it serves.
         slots: Attempts of one agent that may run at once.
         lease_s: Seconds a claim lasts without a heartbeat.
         grace_s: Seconds without a heartbeat after which nobody counts on the agents.
@@ -48,7 +48,7 @@ class Worker:
         store: RunStore,
         agents: Mapping[str, Agent],
         *,
-        pipeline_hash: str,
+        scope: Scope,
         slots: int,
         lease_s: float,
         grace_s: float,
@@ -60,7 +60,7 @@ class Worker:
         self.name = uuid.uuid4().hex[:12]
         self._store = store
         self._agents = dict(agents)
-        self._pipeline_hash = pipeline_hash
+        self._scope = scope
         self._slots = {name: asyncio.Semaphore(slots) for name in agents}
         self._lease_s = lease_s
         self._beat_s = min(lease_s, grace_s) / HEARTBEATS_PER_LEASE
@@ -72,6 +72,11 @@ class Worker:
         self._finishing: set[asyncio.Task[None]] = set()
         self._heart: asyncio.Task[None] | None = None
         self._draining = False
+
+    @property
+    def running(self) -> int:
+        """How many attempts run."""
+        return len(self._running)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -254,11 +259,7 @@ class Worker:
     async def _beat(self) -> None:
         attempts: Sequence[AttemptId] = tuple(self._running)
         verdicts: list[Verdict] = await self._store.beat(
-            self.name,
-            pipeline_hash=self._pipeline_hash,
-            agents=self.agents,
-            attempts=attempts,
-            lease_s=self._lease_s,
+            self.name, self._scope, attempts=attempts, lease_s=self._lease_s
         )
         for attempt, verdict in zip(attempts, verdicts, strict=True):
             task = self._running.get(attempt)

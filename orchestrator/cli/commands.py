@@ -85,6 +85,16 @@ FILE = Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help=
 LIMIT = Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="At most.")
 TAPE = Option(["--record"], type=click.Path(dir_okay=False), help="Record model replies as JSONL.")
 TRACES = Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere.")
+DRAIN = Option(
+    ["--drain", "drain_s"],
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long what runs may take to end.",
+)
+EOF = Option(["--until-eof"], is_flag=True, hidden=True)
+SERVE = (DRAIN, EOF, MODE, BUS, SET, STORE, VERBOSE)
 WHY = "asked on the command line"
 PIPELINE = Argument(["pipeline"], type=click.Path())
 ANY_PIPELINE = Argument(["pipeline"], type=click.Path(), required=False)
@@ -106,6 +116,16 @@ RESUME = """Go on with RUN where it stands.
 
 It keeps the settings it was submitted with, whatever its file says now. A run that has ended is
 shown again."""
+WATCH = """Follow RUN from any terminal, until it ends or waits for people.
+
+Ctrl-C leaves; the run does not notice."""
+UP = """Run a process for each agent of PIPELINE on this host.
+
+What ends is started again. It shows who talks to whom, until SIGTERM or Ctrl-C."""
+WORKER = """Host agents of PIPELINE, until SIGTERM or Ctrl-C.
+
+Then it takes nothing more, waits for what runs, and gives the rest back."""
+AGENTS = "Agent to host, may be given more than once; all, if none is given."
 ONLY = "INPUT may be left out where RUN asks for one thing only."
 COMPLETION = """Print the completion script of SHELL.
 
@@ -133,6 +153,23 @@ WORDS = (
         TAPE,
         *(MODE, BUS, SET),
         *DRIVE,
+        _flag("--detach -d", "Print the run's id and leave it to the processes that serve it."),
+    ),
+    Action("up", "up:up", UP, PIPELINE, DRAIN, *(MODE, BUS, SET, STORE, QUIET, VERBOSE)),
+    Action(
+        "worker",
+        "serve:worker",
+        WORKER,
+        PIPELINE,
+        Option(["--agent", "-a", "agents"], metavar="NAME", multiple=True, help=AGENTS),
+        Option(["--concurrency"], type=click.IntRange(1), help="Subtasks of one agent at once."),
+        *SERVE,
+    ),
+    Action(
+        "orchestrator",
+        "serve:orchestrator",
+        "Advance the runs of PIPELINE, until SIGTERM or Ctrl-C.\n\nA second one is harmless.",
+        *(PIPELINE, *SERVE),
     ),
     _group(
         "runs",
@@ -148,6 +185,7 @@ WORDS = (
             _flag("--json as_json", "The ledger, or the messages, as JSON lines."),
             STORE,
         ),
+        Action("watch", "watch:watch", WATCH, A_RUN, *DRIVE),
         Action("resume", "runs:resume", RESUME, A_RUN, *DRIVE),
         Action(
             "cancel",

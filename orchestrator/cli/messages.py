@@ -37,14 +37,16 @@ from orchestrator.plan_review import ReviewedPlanner
 from orchestrator.settings_errors import suggest
 from orchestrator.state import Event, RunState
 from orchestrator.store.base import RunRow, RunStore
-from orchestrator.team import Ingredients, build_team, descriptions
+from orchestrator.team import Ingredients, build_team, descriptions, names_of
 
 
 @asynccontextmanager
 async def team_of(source: Source) -> AsyncIterator[tuple[dict[str, Agent], dict[str, str]]]:
     """Build the agents of a pipeline, without a run; yields them and what others are told."""
     ingredients = Ingredients(source.folder, source.objects, source.resources)
-    agents = await asyncio.to_thread(build_team, source.settings, ingredients)
+    agents = await asyncio.to_thread(
+        build_team, source.settings, ingredients, names_of(source.settings)
+    )
     try:
         yield agents, await asyncio.to_thread(descriptions, source.settings, ingredients)
     finally:

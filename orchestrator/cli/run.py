@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import click
+
 from orchestrator.app import Source
 from orchestrator.canonical import canonical_hash
-from orchestrator.cli.exits import INTERRUPTED, OF_STATUS, TERMINATED
+from orchestrator.cli.exits import ANSWER, INTERRUPTED, OF_STATUS, TERMINATED
 from orchestrator.cli.progress import line
 from orchestrator.cli.screen import Screen
 from orchestrator.cli.signals import Signals
@@ -19,6 +21,9 @@ from orchestrator.errors import UsageError
 from orchestrator.pipeline import Pipeline
 from orchestrator.result import RunResult
 from orchestrator.run import Run, submit
+from orchestrator.runtime import ORCHESTRATOR
+from orchestrator.store.base import Scope
+from orchestrator.team import names_of
 
 Begin = Callable[[Pipeline], Awaitable[str]]
 
@@ -38,6 +43,7 @@ async def run_task(
     quiet: bool,
     verbose: bool,
     wait: bool,
+    detach: bool,
 ) -> int:
     """Run a task through a pipeline file and return the exit code."""
     screen = Screen(as_json=as_json, quiet=quiet, verbose=verbose, wait=wait)
@@ -51,7 +57,37 @@ async def run_task(
     async def begin(opened: Pipeline) -> str:
         return await submit(opened.app, text, session=session, files=files, values=values)
 
+    if detach:
+        return await _detached(screen, source, begin)
     return await Drive(screen, wait=wait).drive(source, begin)
+
+
+async def _detached(screen: Screen, source: Source, begin: Begin) -> int:
+    """Submit a run, print its id, and leave it to the processes that serve its pipeline."""
+    if source.settings.bus.kind == "memory":
+        hint = "give --bus kafka, or say so in the file, and start `cadenza up`"
+        raise UsageError(f"with the memory bus a run lives in this process alone; {hint}")
+    async with Pipeline.of(source, serves=False) as pipeline:
+        run = await begin(pipeline)
+        for told in await _missing(pipeline):
+            screen.say(line("note", told, "yellow"))
+        option = await store_option(pipeline.app.store)
+    screen.say(line("watch", f"cadenza runs watch {run}{option}"))
+    click.echo(run)
+    return ANSWER
+
+
+async def _missing(pipeline: Pipeline) -> list[str]:
+    settings = pipeline.source.settings
+    scope = Scope(pipeline.source.hash, settings.mode)
+    there = await pipeline.app.store.present(scope, within_s=settings.limits.grace_s)
+    absent = [name for name in names_of(settings) if name not in there]
+    told = []
+    if settings.mode == "orchestration" and ORCHESTRATOR not in there:
+        told.append("no orchestrator runs; the run waits for one: cadenza orchestrator, or up")
+    if absent:
+        told.append(f"nobody serves {', '.join(absent)}: cadenza worker, or up")
+    return told
 
 
 def _task(source: Source, task: str | None) -> str:

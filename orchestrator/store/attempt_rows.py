@@ -11,7 +11,7 @@ from hashlib import sha256
 from agents.journal import EffectMark, Entry, Reserve, Verdict
 from agents.usage import Usage
 from orchestrator.facts import Ended
-from orchestrator.store.base import AttemptId
+from orchestrator.store.base import AttemptId, Scope
 from orchestrator.store.errors import RunUnknown, StoreError
 from orchestrator.store.ledger_rows import dumps, put
 
@@ -43,18 +43,16 @@ def claim(db: sqlite3.Connection, a: AttemptId, lease_s: float) -> bool:
 def beat(
     db: sqlite3.Connection,
     worker: str,
-    *,
-    pipeline_hash: str,
-    agents: Sequence[str],
+    scope: Scope,
     attempts: Sequence[AttemptId],
     lease_s: float,
 ) -> list[Verdict]:
     """Note that a worker lives and prolong its leases."""
     now = time.time()
     db.executemany(
-        "INSERT INTO workers VALUES (?, ?, ?, ?)"
+        "INSERT INTO workers VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (worker, agent) DO UPDATE SET seen = excluded.seen",
-        [(worker, pipeline_hash, agent, now) for agent in agents],
+        [(worker, scope.pipeline_hash, scope.mode, agent, now) for agent in scope.agents],
     )
     return [_prolong(db, a, lease_s, now)[0] for a in attempts]
 
@@ -252,6 +250,15 @@ def effects(db: sqlite3.Connection, run: str, subtask: str) -> dict[str, EffectM
         key: EffectMark(key, state, None if result is None else json.loads(result))
         for key, state, result in rows
     }
+
+
+def present(db: sqlite3.Connection, scope: Scope, within_s: float) -> frozenset[str]:
+    """Return the agents that live workers serve."""
+    rows = db.execute(
+        "SELECT DISTINCT agent FROM workers WHERE pipeline_hash = ? AND mode = ? AND seen >= ?",
+        (scope.pipeline_hash, scope.mode, time.time() - within_s),
+    )
+    return frozenset(row[0] for row in rows)
 
 
 def leave(db: sqlite3.Connection, worker: str) -> None:

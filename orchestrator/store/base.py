@@ -94,6 +94,11 @@ class Scope:
     mode: str
     agents: tuple[str, ...] = ()
 
+    @property
+    def pin(self) -> str:
+        """Return what tells messages of one pipeline and mode from those of another."""
+        return f"{self.mode}.{self.pipeline_hash[:12]}"
+
 
 class RunStore(ABC):
     """Ledgers, attempts, journals and blobs, for any number of processes.
@@ -226,15 +231,20 @@ class RunStore(ABC):
 
     @abstractmethod
     async def beat(
-        self,
-        worker: str,
-        *,
-        pipeline_hash: str,
-        agents: Sequence[str],
-        attempts: Sequence[AttemptId],
-        lease_s: float,
+        self, worker: str, scope: Scope, *, attempts: Sequence[AttemptId], lease_s: float
     ) -> list[Verdict]:
-        """Say that a worker lives and prolong its leases; one verdict an attempt."""
+        """Say that a worker serves what is in scope, and prolong its leases.
+
+        Returns:
+            One verdict an attempt.
+        """
+
+    @abstractmethod
+    async def present(self, scope: Scope, *, within_s: float) -> frozenset[str]:
+        """Return which agents of the scope's pipeline and mode live workers serve.
+
+        A worker lives when it was heard of within ``within_s`` seconds and has not left.
+        """
 
     @abstractmethod
     async def leave(self, worker: str) -> None:

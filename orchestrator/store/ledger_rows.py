@@ -101,24 +101,25 @@ def take(db: sqlite3.Connection, run: str) -> Batch:
 def _open_attempts(db: sqlite3.Connection, run: str, now: float) -> list[OpenAttempt]:
     rows = db.execute(
         "SELECT a.subtask, a.attempt, a.agent, a.state, a.lease_until, a.since, r.grace_s,"
-        " r.pipeline_hash FROM attempts a JOIN runs r USING (run)"
+        " r.pipeline_hash, r.mode FROM attempts a JOIN runs r USING (run)"
         " WHERE a.run = ? AND a.state <> 'closed' ORDER BY a.subtask",
         (run,),
     ).fetchall()
     found = []
-    for subtask, attempt, agent, state, lease_until, since, grace_s, pipeline_hash in rows:
+    for subtask, attempt, agent, state, lease_until, since, grace_s, pinned, mode in rows:
         lapsed = state == "claimed" and lease_until < now
         waited = state != "claimed" and now - since > grace_s
-        unserved = waited and not served(db, pipeline_hash, agent, now - grace_s)
+        unserved = waited and not served(db, pinned, mode, agent, now - grace_s)
         found.append(OpenAttempt(subtask, attempt, agent, state, lapsed, unserved))
     return found
 
 
-def served(db: sqlite3.Connection, pipeline_hash: str, agent: str, since: float) -> bool:
+def served(db: sqlite3.Connection, pipeline_hash: str, mode: str, agent: str, since: float) -> bool:
     """Return whether a worker that serves the agent was heard of since then."""
     row = db.execute(
-        "SELECT 1 FROM workers WHERE pipeline_hash = ? AND agent = ? AND seen >= ? LIMIT 1",
-        (pipeline_hash, agent, since),
+        "SELECT 1 FROM workers"
+        " WHERE pipeline_hash = ? AND mode = ? AND agent = ? AND seen >= ? LIMIT 1",
+        (pipeline_hash, mode, agent, since),
     )
     return row.fetchone() is not None
 
@@ -180,10 +181,10 @@ def _check_guards(db: sqlite3.Connection, c: Commit) -> None:
         if row is None:
             raise CommitVoidError
     for agent in c.still_unserved:
-        grace_s, pipeline_hash = db.execute(
-            "SELECT grace_s, pipeline_hash FROM runs WHERE run = ?", (c.run,)
+        grace_s, pinned, mode = db.execute(
+            "SELECT grace_s, pipeline_hash, mode FROM runs WHERE run = ?", (c.run,)
         ).fetchone()
-        if served(db, pipeline_hash, agent, now - grace_s):
+        if served(db, pinned, mode, agent, now - grace_s):
             raise CommitVoidError
 
 

@@ -1,6 +1,6 @@
 """The tables of the SQLite run store, and its version."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -103,10 +103,15 @@ CREATE TABLE budgets (
 CREATE TABLE workers (
     worker TEXT NOT NULL,
     pipeline_hash TEXT NOT NULL,
+    mode TEXT NOT NULL,
     agent TEXT NOT NULL,
     seen REAL NOT NULL,
     PRIMARY KEY (worker, agent)
 ) WITHOUT ROWID;
-CREATE INDEX workers_agent ON workers (pipeline_hash, agent, seen);
+CREATE INDEX workers_agent ON workers (pipeline_hash, mode, agent, seen);
 CREATE TABLE blobs (sha256 TEXT PRIMARY KEY, media_type TEXT NOT NULL, data BLOB NOT NULL);
 """
+
+# From a version to the next. Workers say again within seconds that they live.
+_WORKERS = TABLES[TABLES.index("CREATE TABLE workers") : TABLES.index("CREATE TABLE blobs")]
+UPGRADES = {1: f"DROP TABLE workers;\n{_WORKERS}"}

@@ -18,7 +18,7 @@ from orchestrator.store import attempt_rows, ledger_rows, sweep_rows
 from orchestrator.store.base import AttemptId, Due, RunRow, RunStore, Scope
 from orchestrator.store.database import Database
 from orchestrator.store.errors import RunUnknown, StoreNewer, StoreUnusable
-from orchestrator.store.schema import SCHEMA_VERSION, TABLES
+from orchestrator.store.schema import SCHEMA_VERSION, TABLES, UPGRADES
 
 
 class SqliteRunStore(RunStore):
@@ -43,8 +43,7 @@ class SqliteRunStore(RunStore):
     def _prepare(self, db: sqlite3.Connection) -> None:
         names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
         if not names:
-            for statement in TABLES.split(";\n"):
-                db.execute(statement)
+            _execute(db, TABLES)
             rows = (("version", str(SCHEMA_VERSION)), ("uuid", str(uuid.uuid4())))
             db.executemany("INSERT INTO meta VALUES (?, ?)", rows)
         elif not {"meta", "ledger", "attempts"} <= names:
@@ -57,6 +56,9 @@ class SqliteRunStore(RunStore):
                 f"the run store {self.path!r} has version {meta['version']}, this Cadenza knows"
                 f" {SCHEMA_VERSION}; upgrade Cadenza or use another store"
             )
+        for version in range(int(meta["version"]), SCHEMA_VERSION):
+            _execute(db, UPGRADES[version])
+            db.execute("UPDATE meta SET value = ? WHERE key = 'version'", (str(version + 1),))
         self.uuid = meta["uuid"]
 
     async def close(self) -> None:
@@ -128,24 +130,14 @@ class SqliteRunStore(RunStore):
         return await self._db.write(lambda db: attempt_rows.claim(db, attempt, lease_s))
 
     async def beat(
-        self,
-        worker: str,
-        *,
-        pipeline_hash: str,
-        agents: Sequence[str],
-        attempts: Sequence[AttemptId],
-        lease_s: float,
+        self, worker: str, scope: Scope, *, attempts: Sequence[AttemptId], lease_s: float
     ) -> list[Verdict]:
         return await self._db.write(
-            lambda db: attempt_rows.beat(
-                db,
-                worker,
-                pipeline_hash=pipeline_hash,
-                agents=agents,
-                attempts=attempts,
-                lease_s=lease_s,
-            )
+            lambda db: attempt_rows.beat(db, worker, scope, attempts, lease_s)
         )
+
+    async def present(self, scope: Scope, *, within_s: float) -> frozenset[str]:
+        return await self._db.read(lambda db: attempt_rows.present(db, scope, within_s))
 
     async def leave(self, worker: str) -> None:
         await self._db.write(lambda db: attempt_rows.leave(db, worker))
@@ -215,3 +207,9 @@ class SqliteRunStore(RunStore):
         if row is None:
             raise KeyError(key)
         return row[0]
+
+
+def _execute(db: sqlite3.Connection, statements: str) -> None:
+    # Not executescript: that commits what has begun.
+    for statement in statements.split(";\n"):
+        db.execute(statement)

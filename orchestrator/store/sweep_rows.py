@@ -23,8 +23,8 @@ WHERE a.state <> 'closed' AND {_LIVE} AND (
     (a.state = 'claimed' AND a.lease_until < :now)
     OR (a.state = 'ready' AND r.mode = 'orchestration')
     OR (a.state <> 'claimed' AND :now - a.since > r.grace_s AND NOT EXISTS (
-        SELECT 1 FROM workers w WHERE w.pipeline_hash = r.pipeline_hash AND w.agent = a.agent
-        AND w.seen >= :now - r.grace_s
+        SELECT 1 FROM workers w WHERE w.pipeline_hash = r.pipeline_hash AND w.mode = r.mode
+        AND w.agent = a.agent AND w.seen >= :now - r.grace_s
     ))
 )"""
 _PUBLISH = f"SELECT r.run FROM runs r WHERE {_OURS} AND r.published < r.seq"

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import click
 import pytest
 
+from orchestrator.bus_settings import BusEntry
 from orchestrator.cli.commands import Action
 from orchestrator.cli.commands import cli as root
-from orchestrator.settings import BusEntry, PipelineSettings
+from orchestrator.settings import PipelineSettings
 from tests.acceptance.cli_kit import Cli, environment, team
 
 SLOW = ("pydantic", "aiohttp", "litellm", "opentelemetry", "yaml", "orchestrator.app")

@@ -94,7 +94,7 @@ async def test_an_agent_that_nobody_serves_fails_after_the_grace(
     mode: str, data_folder: Path
 ) -> None:
     pipeline = pipeline_in(data_folder, mode=mode, agents=[check], limits={"grace_s": 1.5})
-    async with open_app(pipeline.source, hosts=False) as app:
+    async with open_app(pipeline.source, hosts=()) as app:
         loop = asyncio.get_running_loop()
         started = loop.time()
         run = Run(app, await submit(app, "Anybody?"))
@@ -110,10 +110,10 @@ async def test_workers_that_come_back_after_an_outage_have_the_grace_to_do_so(
     # The orchestrator once came back first and failed all that had waited through the outage.
     options: dict[str, Any] = {"agents": [check], "limits": {"grace_s": 1.5}}
     pipeline = pipeline_in(data_folder, mode=mode, **options)
-    async with open_app(pipeline.source, hosts=False) as app:
+    async with open_app(pipeline.source, hosts=()) as app:
         run_id = await submit(app, "Wait for us.")
     await asyncio.sleep(1.6)  # the outage: longer than the grace, and nobody is there
-    async with open_app(pipeline.source, hosts=False) as app:
+    async with open_app(pipeline.source, hosts=()) as app:
         await app.runtime.sweep()
         assert (await app.store.run(run_id)).status == "running"
     async with open_app(pipeline.source) as app, asyncio.timeout(20):

@@ -181,7 +181,7 @@ class RunStoreContract(GateContract, SweepContract):
     async def test_nothing_of_a_refused_commit_remains(self, store: RunStore, why: str) -> None:
         gear = await new_run(store)
         attempt = await gear.claim()
-        await store.beat("w", pipeline_hash=gear.pipeline_hash, agents=["a"], attempts=[],
+        await store.beat("w", gear.scope("a"), attempts=[],
                          lease_s=LEASE_S)  # fmt: skip
         await gear.send("free")
         assert await gear.commit(said("x"), timers=[past()])
@@ -225,7 +225,7 @@ class RunStoreContract(GateContract, SweepContract):
         gear = await new_run(store)
         attempt = await gear.claim(lease_s=LAPSED_S)
         assert [a.lapsed for a in await gear.open_attempts()] == [True]
-        await store.beat("w", pipeline_hash=gear.pipeline_hash, agents=["a"], attempts=[attempt],
+        await store.beat("w", gear.scope("a"), attempts=[attempt],
                          lease_s=LEASE_S)  # fmt: skip
         expiry = {"still_lapsed": [("s", 1)], "closed": [("s", 1)]}
         assert not await gear.commit(said("attempt.expired"), **expiry)

@@ -18,9 +18,7 @@ CALL = Reserve(llm_calls=1)
 
 
 async def beat(gear: RunGear, *attempts: AttemptId, lease_s: float = LEASE_S) -> list[str]:
-    verdicts = await gear.store.beat(
-        "w", pipeline_hash=gear.pipeline_hash, agents=["a"], attempts=attempts, lease_s=lease_s
-    )
+    verdicts = await gear.store.beat("w", gear.scope("a"), attempts=attempts, lease_s=lease_s)
     return [str(verdict) for verdict in verdicts]
 
 

@@ -29,9 +29,7 @@ async def advances(gear: RunGear) -> bool:
 
 
 async def serve(gear: RunGear, worker: str = "w", *agents: str) -> None:
-    await gear.store.beat(
-        worker, pipeline_hash=gear.pipeline_hash, agents=agents, attempts=[], lease_s=30.0
-    )
+    await gear.store.beat(worker, gear.scope(*agents), attempts=[], lease_s=30.0)
 
 
 class SweepContract:

@@ -10,17 +10,17 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from orchestrator.bus_settings import BusEntry, SaslEntry, TlsEntry
+from orchestrator.section import Section
 from orchestrator.settings import (
     AgentEntry,
     BudgetEntry,
-    BusEntry,
     LimitsEntry,
     ModelEntry,
     PipelineSettings,
     PlannerEntry,
     PlanStep,
     SafetyEntry,
-    Section,
     StoreEntry,
     SynthesizerEntry,
     TracingEntry,
@@ -30,6 +30,8 @@ from orchestrator.settings import (
 SECTIONS: tuple[tuple[str, type[Section], str], ...] = (
     ("The file", PipelineSettings, ""),
     ("bus", BusEntry, ""),
+    ("tls", TlsEntry, "`tls:` of the bus."),
+    ("sasl", SaslEntry, "`sasl:` of the bus."),
     ("store", StoreEntry, ""),
     ("models", ModelEntry, "`models:` maps an alias to each of these."),
     ("agents", AgentEntry, "`agents:` maps a name to each of these."),

@@ -38,7 +38,7 @@ async def work(store: RunStore) -> None:
     attempt = await gear.claim()
     await gear.send("t", since=100)
     await store.due(gear.scope("a", "b"))
-    await store.beat("w", pipeline_hash=gear.pipeline_hash, agents=["a"], attempts=[attempt],
+    await store.beat("w", gear.scope("a"), attempts=[attempt],
                      lease_s=LEASE_S)  # fmt: skip
     for n in (0, 0, 1):
         await store.record(

@@ -35,13 +35,14 @@ class Progress:
 
     Args:
         write: Takes one line.
-        verbose: Whether to show each turn.
+        verbose: Whether to show each turn, and what models say as they say it.
     """
 
     def __init__(self, write: Callable[[str], None], *, verbose: bool = False) -> None:
         self._write = write
         self._verbose = verbose
         self._agents: dict[str, str] = {}
+        self._said: dict[str, str] = {}
 
     def learn(self, event: Event | AgentEvent) -> None:
         """Take what later lines need of an event that is not shown."""
@@ -52,6 +53,8 @@ class Progress:
         """Show one event, if it is of interest."""
         self.learn(event)
         if isinstance(event, AgentEvent):
+            if self._verbose:
+                self._speech(event)
             told = self._of_agent(event)
         elif event.type.startswith(("subtask.", "attempt.")):
             told = self._of_subtask(event.type, event.data)
@@ -108,6 +111,18 @@ class Progress:
             case "run.ending":
                 return line("ending", f"{data['error_class']}: {short(data['message'])}", "red")
         return None
+
+    def _speech(self, event: AgentEvent) -> None:
+        said = self._said.get(event.subtask, "")
+        if event.type == "text_delta":
+            *lines, rest = (said + event.data["text"]).split("\n")
+            self._said[event.subtask] = rest
+        elif event.type in ("iteration_end", "agent_end"):
+            lines = [self._said.pop(event.subtask, "")]
+        else:
+            return
+        for text in filter(None, lines):
+            self._write(line("says", f"{event.subtask}: {text}"))
 
     def _of_agent(self, event: AgentEvent) -> str | None:
         data = event.data

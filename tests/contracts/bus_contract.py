@@ -105,6 +105,29 @@ class BusContract:
         await left.until_seen(ids)
         await right.until_seen(ids)
 
+    async def test_each_listener_hears_what_is_published_from_now_on(self, bus: Bus) -> None:
+        topic, group, one, two = new_topic(), Inbox(), Inbox(), Inbox()
+        await bus.subscribe([Route(topic, group.take)], group="g")
+        await bus.publish(topic, message("before"), key="k")
+        await group.until_seen(["before"])
+
+        async def hear(delivery: Delivery) -> None:
+            one.note(delivery)  # without acknowledging
+
+        heard = await bus.subscribe([Route(topic, hear)], group=None)
+        await bus.subscribe([Route(topic, two.take)], group=None)
+        ids = [f"m{n}" for n in range(10)]
+        for each in ids:
+            await bus.publish(topic, message(each), key=each)
+        for inbox in (group, one, two):
+            await inbox.until_seen(ids)
+        await heard.close()
+        await bus.publish(topic, message("after"), key="k")
+        await group.until_seen(["after"])
+        await two.until_seen(["after"])
+        assert "before" not in one.ids + two.ids
+        assert "after" not in one.ids
+
     async def test_a_group_gets_what_was_published_while_it_had_no_member(self, bus: Bus) -> None:
         topic, inbox = new_topic(), Inbox()
         first = await bus.subscribe([Route(topic, inbox.take)], group="g")

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from orchestrator.facts import CancelAsked
-from orchestrator.store.base import RunStore
+from orchestrator.store.base import RunStore, Scope
 from tests.contracts.run_store_gear import LAPSED_S, Age, RunGear, new_run, past, said
 
 
@@ -39,6 +39,20 @@ class SweepContract:
         gear = await quiet_run(store)
         due = await store.due(gear.scope("a"))
         assert (due.advance, due.publish, due.resend, due.roots) == ((), (), (), ())
+
+    async def test_present_are_the_agents_that_live_workers_of_the_mode_serve(
+        self, store: RunStore, age: Age
+    ) -> None:
+        gear = await quiet_run(store)
+        other = Scope(gear.pipeline_hash, "choreography")
+        await serve(gear, "old", "a")
+        await age(31)
+        await serve(gear, "w", "b")
+        await serve(gear, "gone", "c")
+        await store.leave("gone")
+        assert await store.present(gear.scope(), within_s=30) == {"b"}
+        assert await store.present(gear.scope(), within_s=60) == {"a", "b"}
+        assert await store.present(other, within_s=60) == set()
 
     async def test_a_run_with_an_inbox_is_due_even_when_it_has_ended(self, store: RunStore) -> None:
         gear = await quiet_run(store)
@@ -79,6 +93,9 @@ class SweepContract:
         assert [a.unserved for a in await gear.open_attempts()] == [True]
         await serve(gear, "w", "b")
         assert await advances(gear), "b's worker is none of a's"
+        elsewhere = Scope(gear.pipeline_hash, "orchestration", ("a",))
+        await store.beat("other mode", elsewhere, attempts=[], lease_s=30.0)
+        assert await advances(gear), "a worker of the other mode does not take it"
         await serve(gear, "w", "a")
         assert not await advances(gear), "busy is not unroutable"
         assert [a.unserved for a in await gear.open_attempts()] == [False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from orchestrator.store.base import RunStore
 from orchestrator.store.sqlite import SqliteRunStore
 from tests.contracts.run_store_contract import RunStoreContract
-from tests.contracts.run_store_gear import Age
+from tests.contracts.run_store_gear import Age, new_run
 from tests.contracts.shared_run_store_contract import SharedRunStoreContract
 
 _TIMES = {
@@ -31,6 +32,23 @@ def _age(db: sqlite3.Connection, seconds: float) -> None:
 async def _opened(path: str) -> AsyncIterator[SqliteRunStore]:
     async with SqliteRunStore(path) as store:
         yield store
+
+
+async def test_a_store_of_the_first_version_is_brought_up_to_date(data_folder: Path) -> None:
+    path = str(data_folder / "runs.db")
+    async with SqliteRunStore(path) as store:
+        gear = await new_run(store)
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "DROP TABLE workers; UPDATE meta SET value = '1' WHERE key = 'version';"
+            "CREATE TABLE workers (worker TEXT, pipeline_hash TEXT, agent TEXT, seen REAL)"
+        )
+    async with SqliteRunStore(path) as store:
+        await store.beat("w", gear.scope("a"), attempts=[], lease_s=30.0)
+        assert await store.present(gear.scope(), within_s=30.0) == {"a"}
+        assert (await store.run(gear.run)).run == gear.run
+    async with SqliteRunStore(path):  # once is enough
+        pass
 
 
 class SqliteFixtures:

@@ -11,7 +11,7 @@ COMPILE := env -u PYTHONDONTWRITEBYTECODE $(PY) -m compileall -qq -j 0 .venv/lib
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check test test-all bench lock
+.PHONY: help setup demo check services test test-all bench lock
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -27,10 +27,18 @@ check: .venv/dev.stamp  ## Lint, formatting, types, and the arrows between the p
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
+services: .venv/dev.stamp  ## Fetch Kafka and Jaeger for the tests; the first time takes minutes
+	@$(PY) -m tests.gear.fetch
+
+# Without a service its tests are skipped; with CI=true they fail.
+FETCH := $(PY) -m tests.gear.fetch --where-possible
+
 test: .venv/dev.stamp  ## Run the tests, without the long forms
+	@$(FETCH)
 	$(PY) -m pytest -n 2 -m "not heavy"
 
 test-all: .venv/dev.stamp  ## Run all tests
+	@$(FETCH)
 	$(PY) -m pytest -n 2
 
 bench: .venv/dev.stamp  ## Run the benchmarks

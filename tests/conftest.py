@@ -12,6 +12,8 @@ from blockbuster import BlockBuster
 
 from agents.models.lock import lock_models, unlock_models
 
+pytest_plugins = ["tests.gear.services"]
+
 PACKAGES = ["orchestrator", "agents", "bus", "tracing"]
 
 # CADENZA_TEST_* stays: it tells fixtures where the real services are.

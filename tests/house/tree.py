@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.house.source import PACKAGES, ROOT, python_files
 
 _FOLDERS = {
-    "tests/": "unit, contracts, conformance, simulation, faults, acceptance, docs, house",
+    "tests/": "from unit over real services to acceptance; conformance, simulation, faults, house",
     "deploy/": "configuration files for brokers and trace backends",
     "examples/": "four pipelines on real input, and the demo",
     "docs/": "quickstart, how-to, explanation, reference, glossary, decisions",

@@ -8,192 +8,35 @@ the reason; with ``CI=true`` it fails.
 from __future__ import annotations
 
 import asyncio
-import base64
 import fcntl
 import json
 import os
 import shutil
-import signal
-import socket
-import struct
-import subprocess
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn, Protocol, TypeVar
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 
-from tests.gear.fetch import JAEGER, KAFKA, Service
-from tests.gear.process import Process, free_port
+from tests.gear.fetch import JAEGER, KAFKA, Service, Unavailable
+from tests.gear.process import Process
+from tests.gear.programs import Jaeger, JaegerAt, Kafka, http_answers, kafka_answers, program
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 
-
-def required(service: Service) -> Path:
-    """Return a service's program; without it the test is skipped, or fails in CI."""
-    runtime = "java" if service is KAFKA else None
-    if runtime and shutil.which(runtime) is None:
-        _give_up(f"{service.name} needs {runtime!r}, which is not on PATH")
-    found = service.find()
-    if found is None:
-        _give_up(f"{service.name} is not on this machine; 'make services' fetches it")
-    return found
+def required(service: Service) -> None:
+    """Skip a test without a service, or fail it in CI."""
+    try:
+        program(service)
+    except Unavailable as exc:
+        _give_up(str(exc))
 
 
 def _give_up(reason: str) -> NoReturn:
     if os.environ.get("CI") == "true":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)
-
-
-class Kafka:
-    """A broker of one node, started from ``deploy/kafka``.
-
-    Args:
-        folder: Its own folder, for its data too.
-        listeners: Further listeners: name to protocol, for example ``{"USERS": "SASL_SSL"}``.
-        settings: Broker settings beside the shipped ones, or in their place.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        listeners: Mapping[str, str] | None = None,
-        settings: Mapping[str, str] | None = None,
-    ) -> None:
-        protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **(listeners or {})}
-        self._addresses = {name: f"127.0.0.1:{free_port()}" for name in protocols}
-        places = {
-            "log.dirs": str(folder / "data"),
-            "listeners": self._listed("{}://{}", self._addresses),
-            "advertised.listeners": self._listed(
-                "{}://{}", {n: at for n, at in self._addresses.items() if n != "CONTROLLER"}
-            ),
-            "listener.security.protocol.map": self._listed("{}:{}", protocols),
-            "controller.quorum.voters": f"1@{self._addresses['CONTROLLER']}",
-        }
-        shipped = (DEPLOY / "kafka/server.properties").read_text()
-        changed = {**places, **(settings or {})}
-        kept = [line for line in shipped.splitlines() if line.partition("=")[0] not in changed]
-        self._properties = folder / "server.properties"
-        self._properties.write_text(
-            "\n".join([*kept, *(f"{name}={value}" for name, value in changed.items()), ""])
-        )
-        self._java = [
-            "java",
-            "-Xmx512m",
-            "-XX:TieredStopAtLevel=1",
-            f"-Dlog4j2.configurationFile={DEPLOY / 'kafka/log4j2.yaml'}",
-            "-cp",
-            str(required(KAFKA) / "*"),
-        ]
-        self.process = Process(
-            "kafka",
-            [*self._java, "kafka.Kafka", self._properties],
-            folder=folder,
-            answers=lambda: kafka_answers(self.address),
-        )
-
-    @staticmethod
-    def _listed(form: str, pairs: Mapping[str, str]) -> str:
-        return ",".join(form.format(*pair) for pair in pairs.items())
-
-    @property
-    def address(self) -> str:
-        """Where it is reached without a password."""
-        return self._addresses["PLAINTEXT"]
-
-    def address_of(self, listener: str) -> str:
-        """Where one of the further listeners is reached."""
-        return self._addresses[listener]
-
-    def format(self, *arguments: str) -> None:
-        """Prepare its folder for data, once."""
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        command = [*self._java, "kafka.tools.StorageTool", "format", "-t", cluster]
-        done = subprocess.run(
-            [*command, "-c", str(self._properties), *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    async def start(self) -> None:
-        """Start it, again too: on the same ports, with the same data."""
-        self.process.spawn()  # by this thread: it dies with the thread that spawned it
-        await asyncio.to_thread(self.process.wait_until_ready)
-
-    async def stop(self) -> None:
-        """End it and wait until it is gone."""
-        await asyncio.to_thread(self.process.stop)
-
-    def freeze(self) -> None:
-        """Stop the program where it is: connections stay open and nothing answers."""
-        self.process.signal(signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        """Let it go on."""
-        self.process.signal(signal.SIGCONT)
-
-
-def kafka_answers(address: str, *, timeout_s: float = 5.0) -> bool:
-    """Whether a broker answers: asked for the versions it speaks, the first of all requests."""
-    host, _, port = address.rpartition(":")
-    request = struct.pack(">hhih", 18, 0, 1, -1)
-    try:
-        with socket.create_connection((host, int(port)), timeout=timeout_s) as broker:
-            broker.sendall(struct.pack(">i", len(request)) + request)
-            return len(broker.recv(8)) == 8
-    except OSError:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class JaegerAt:
-    """Where a Jaeger is.
-
-    Attributes:
-        query: URL under which traces are read.
-        otlp: URL under which spans are taken, OTLP over HTTP.
-    """
-
-    query: str
-    otlp: str
-
-
-class Jaeger:
-    """A Jaeger with its traces on disk, started from ``deploy/jaeger``."""
-
-    def __init__(self, folder: Path) -> None:
-        names = ("HEALTH", "QUERY", "QUERY_GRPC", "OTLP_HTTP", "OTLP_GRPC")
-        ports = {name: str(free_port()) for name in names}
-        local = "http://127.0.0.1:"
-        self.at = JaegerAt(local + ports["QUERY"], local + ports["OTLP_HTTP"])
-        self.process = Process(
-            "jaeger",
-            [required(JAEGER), "--config", DEPLOY / "jaeger/jaeger.yaml"],
-            folder=folder,
-            answers=lambda: http_answers(f"{local}{ports['HEALTH']}/status"),
-            environment={
-                "JAEGER_FOLDER": str(folder / "data"),
-                **{f"JAEGER_{name}_PORT": port for name, port in ports.items()},
-            },
-        )
-
-
-def http_answers(url: str) -> bool:
-    """Whether a GET succeeds."""
-    try:
-        with urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except (URLError, OSError):
-        return False
 
 
 class _Started(Protocol):

@@ -22,7 +22,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from tests.gear import fetch
 from tests.gear.process import Process, free_port
-from tests.gear.services import DEPLOY, JaegerAt, Kafka, kafka_answers, required
+from tests.gear.programs import DEPLOY, JaegerAt, Kafka, kafka_answers
+from tests.gear.services import required
 from tests.house.source import ROOT
 
 PATIENCE_S = 20.0

@@ -13,6 +13,7 @@ from bus.base import Bus
 from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
 from bus.topics import Topics
 from orchestrator.brief import Brief
+from orchestrator.cause import Cause
 from orchestrator.codec import canonical_json
 from orchestrator.commit import Batch, Timer, plan_commit
 from orchestrator.facts import Fact
@@ -22,6 +23,7 @@ from orchestrator.store.base import RunStore
 
 log = logging.getLogger("cadenza.advance")
 _CACHED_RUNS = 4_096
+UNKNOWN = Cause()
 
 
 @dataclass(slots=True)
@@ -61,7 +63,8 @@ class Advancer:
         source: Who we are, for envelopes.
         dispatch: Whether to dispatch all that is ready (the orchestrator does).
         on_commit: Told the run, its new events and new timers after each commit.
-        on_published: Awaited for each event after it was published.
+        on_published: Awaited after events were published, and before they count as such: told
+            the run, the events, their cause, and when publishing began.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class Advancer:
         source: str,
         dispatch: bool,
         on_commit: Callable[[RunView, Sequence[Event], Sequence[Timer]], None],
-        on_published: Callable[[RunView, Event], Awaitable[None]],
+        on_published: Callable[[RunView, Sequence[Event], Cause, float], Awaitable[None]],
     ) -> None:
         self._store = store
         self._bus = bus
@@ -111,15 +114,14 @@ class Advancer:
         return bool(events)
 
     async def advance(
-        self, run: str, *, proposals: Sequence[Fact] = (), traceparent: str = "", hop: int = 0
+        self, run: str, *, proposals: Sequence[Fact] = (), cause: Cause = UNKNOWN
     ) -> list[Event]:
         """Decide what the run's inbox, timers and attempts ask for; append and publish.
 
         Args:
             run: Run id.
             proposals: Facts beside the inbox, for example a dispatch that an agent proposes.
-            traceparent: What caused this, for whoever hears of it.
-            hop: How many messages came before.
+            cause: What caused this, for whoever hears of it.
 
         Returns:
             The events of this call's commit; empty when there was nothing to decide.
@@ -128,7 +130,7 @@ class Advancer:
         async with view.lock:
             events = await self._decide(view, proposals)
         if events:
-            await self.publish(run, traceparent=traceparent, hop=hop)
+            await self.publish(run, cause)
         return events
 
     async def _decide(self, view: RunView, proposals: Sequence[Fact]) -> list[Event]:
@@ -162,7 +164,7 @@ class Advancer:
             return batch
         return replace(batch, attempts=[replace(a, unserved=False) for a in batch.attempts])
 
-    async def publish(self, run: str, *, traceparent: str = "", hop: int = 0) -> None:
+    async def publish(self, run: str, cause: Cause = UNKNOWN) -> None:
         """Publish what is committed beyond the contiguous watermark, and move it."""
         view = await self.view(run)
         async with view.publishing:
@@ -171,20 +173,21 @@ class Advancer:
             if not events:
                 return
             await self.refresh(run, seq=events[-1].seq)
+            since_s = time.time()
             for event in events:
-                envelope = await self._envelope(view, event, traceparent, hop)
+                envelope = await self._envelope(view, event, cause)
                 await self._bus.publish(self._topics.events, envelope, key=run)
-                await self._on_published(view, event)
+            await self._on_published(view, events, cause, since_s)
             await self._store.mark_published(run, start=start, end=events[-1].seq)
         if view.state.final is not None:
             self._views.pop(run, None)
 
     async def announce(self, run: str, event: Event) -> None:
         """Publish one event again, for those who may have missed it."""
-        envelope = await self._envelope(await self.view(run), event, "", 0)
+        envelope = await self._envelope(await self.view(run), event, UNKNOWN)
         await self._bus.publish(self._topics.events, envelope, key=run)
 
-    async def _envelope(self, view: RunView, event: Event, traceparent: str, hop: int) -> Envelope:
+    async def _envelope(self, view: RunView, event: Event, cause: Cause) -> Envelope:
         run = view.state.run
         data = canonical_json(event.to_json())
         extra = {"seq": str(event.seq), "pin": view.brief.pin}
@@ -200,8 +203,8 @@ class Advancer:
             subject=str(event.data.get("subtask", "")),
             data=data,
             run=run,
-            hop=hop,
+            hop=cause.hop,
             store=self._store.uuid,
-            traceparent=traceparent or view.brief.root,
+            traceparent=cause.parent or view.brief.root,
             extra=extra,
         )

@@ -16,7 +16,7 @@ from typing import Any
 from agents.base import Agent
 from bus.base import Bus
 from bus.memory import MemoryBus
-from orchestrator.attempt_span import Spans
+from orchestrator.run_spans import Spans
 from orchestrator.runtime import ORCHESTRATOR, Part, Runtime
 from orchestrator.settings import PLANNER, SYNTHESIZER, ModelEntry, PipelineSettings, pipeline_hash
 from orchestrator.settings_errors import SettingsError
@@ -166,7 +166,7 @@ async def open_app(
             capture_content=settings.tracing.capture_content,
         )
         stack.push_async_callback(tracing.close)
-        spans = Spans(tracing, mode=settings.mode, pipeline=settings.name)
+        spans = Spans(tracing, mode=settings.mode, pipeline=settings.name, system=settings.bus.kind)
         resources = await _open_resources(stack, source.resources)
         ingredients = Ingredients(
             source.folder, source.objects, resources, spans.of_agent, source.record

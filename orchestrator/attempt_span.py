@@ -1,9 +1,4 @@
-"""The spans of a run: its root, an attempt of an agent, and that agent's calls.
-
-An attempt's calls are exported together with the attempt, before its outcome is written, so that
-no exported span ever waits for a parent. The ids of roots and attempts follow from the run: when a
-process dies, whoever finds out exports them instead.
-"""
+"""The span of an attempt while it is worked on, and those of the agent's calls."""
 
 from __future__ import annotations
 
@@ -13,37 +8,32 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from agents.assignment import Assignment
 from agents.events import AgentEvent
 from agents.messages import Message, ToolCall, messages_to_json
 from agents.models.base import ModelReply, ModelRequest
 from agents.outcome import Completed, Failed, Outcome, Parked
 from agents.tools import Tool, ToolResult
 from agents.usage import Usage
-from orchestrator.advance import RunView
-from orchestrator.state import Event
-from orchestrator.store.base import RunRow
 from tracing import attributes as names
 from tracing.content import clip, messages_json
-from tracing.spans import (
-    Span,
-    SpanSink,
-    TraceContext,
-    Value,
-    current,
-    new_trace_context,
-    parse_traceparent,
-)
+from tracing.spans import Span, Value, current, new_trace_context
 
 _ATTEMPT: ContextVar[AttemptSpan | None] = ContextVar("cadenza_attempt", default=None)
 
 
 class AttemptSpan:
-    """The span of one attempt, open while the agent works, with the spans of its calls."""
+    """The span of one attempt, open while the agent works, with the spans of its calls.
 
-    def __init__(self, span: Span, common: Mapping[str, Value]) -> None:
+    Args:
+        span: The attempt's own.
+        common: Attributes of all its spans.
+        heard: The span of the message that brought the work, or None.
+    """
+
+    def __init__(self, span: Span, common: Mapping[str, Value], heard: Span | None) -> None:
         self.span = span
         self.common = common
+        self._heard = heard
         self.calls: list[Span] = []
 
     @property
@@ -72,7 +62,7 @@ class AttemptSpan:
             )
 
     def end(self, outcome: Outcome) -> list[Span]:
-        """End the attempt and return all its spans, the attempt first."""
+        """End the attempt and return all its spans, parents first."""
         match outcome:
             case Completed():
                 self.span.set({names.STATUS: "completed", names.STOP_REASON: outcome.stop_reason})
@@ -85,89 +75,10 @@ class AttemptSpan:
                 self.span.set({names.STATUS: "cancelled", names.STOP_REASON: "cancelled"})
         self.span.set(totals(outcome.usage))
         self.span.end()
-        return [self.span, *self.calls]
-
-
-class Spans:
-    """Makes the spans of a pipeline's runs.
-
-    Args:
-        tracing: Where they go.
-        mode: orchestration or choreography.
-        pipeline: Pipeline name.
-    """
-
-    def __init__(self, tracing: SpanSink, *, mode: str, pipeline: str) -> None:
-        self.tracing = tracing
-        self._mode = mode
-        self._pipeline = pipeline
-
-    def start(self, work: Assignment, traceparent: str) -> AttemptSpan:
-        """Begin the span of an attempt, under whatever caused it."""
-        cause = parse_traceparent(traceparent) or new_trace_context(sampled=False)
-        common = self._common(work.run, work.subtask, work.attempt)
-        return AttemptSpan(self._attempt(cause, common, agent=work.agent, kind=work.kind), common)
-
-    def _common(self, run: str, subtask: str, attempt: int) -> dict[str, Value]:
-        return {
-            names.RUN: run,
-            names.MODE: self._mode,
-            names.SUBTASK: subtask,
-            names.ATTEMPT: attempt,
-        }
-
-    def _attempt(
-        self, cause: TraceContext, common: Mapping[str, Value], *, agent: str, kind: str
-    ) -> Span:
-        seed = f"{common[names.RUN]}/{common[names.SUBTASK]}/{common[names.ATTEMPT]}"
-        operation = names.PLAN if kind == "plan" else names.INVOKE_AGENT
-        about = {names.OPERATION: operation, names.AGENT: agent, **common}
-        name = "plan" if kind == "plan" else f"invoke_agent {agent}"
-        return Span(name, agent, cause.child(seed), cause, attributes=about)
-
-    async def finish(self, attempt: AttemptSpan, outcome: Outcome) -> None:
-        """Export an attempt with its calls."""
-        await self.tracing.emit(attempt.end(outcome))
-
-    async def lost(self, view: RunView, event: Event) -> None:
-        """Export the span of an attempt whose worker is gone."""
-        root = parse_traceparent(view.brief.root)
-        if root is None:
-            return
-        sub = view.state.subtasks[event.data["subtask"]]
-        common = self._common(view.state.run, sub.id, event.data["attempt"])
-        span = self._attempt(root, common, agent=sub.agent, kind=sub.kind)
-        span.start_s = view.brief.dispatched.get(sub.id, event.time)
-        span.set({names.STATUS: "lost", names.STOP_REASON: "lost_worker"})
-        span.fail("lost_worker", "its lease ran out")
-        await self.tracing.emit([span])
-
-    async def root(self, row: RunRow, usage: Usage) -> None:
-        """Export the root span of an ended run."""
-        place = parse_traceparent(row.trace)
-        if place is None:
-            return
-        span = Span(f"invoke_workflow {row.pipeline}", row.pipeline, place, None)
-        span.start_s, span.end_s = row.created, row.ended
-        span.set(
-            {
-                names.OPERATION: names.INVOKE_WORKFLOW,
-                names.WORKFLOW: row.pipeline,
-                names.CONVERSATION: row.session,
-                names.PIPELINE: row.pipeline,
-                names.RUN: row.run,
-                names.MODE: row.mode,
-                names.STATUS: row.status,
-                **totals(usage),
-            }
-        )
-        if row.status not in ("completed", "cancelled"):
-            span.fail(row.status, f"the run ended as {row.status}")
-        await self.tracing.emit([span])
-
-    def of_agent(self, agent: str) -> AgentSpans:
-        """Return where an agent reports its calls."""
-        return AgentSpans(agent, content=self.tracing.captures_content)
+        heard = [] if self._heard is None else [self._heard]
+        for span in heard:
+            span.end_s = self.span.end_s
+        return [*heard, self.span, *self.calls]
 
 
 def totals(usage: Usage) -> dict[str, Value | None]:

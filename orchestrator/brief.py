@@ -14,6 +14,55 @@ from agents.content import Blob
 from orchestrator.state import Event, RunState, Subtask
 from orchestrator.store.base import RunStore, Scope
 
+_ENDS = {
+    "subtask.completed": "completed",
+    "subtask.parked": "parked",
+    "subtask.failed": "failed",
+    "subtask.retry_scheduled": "failed",
+    "subtask.cancelled": "cancelled",
+    "attempt.given_back": "cancelled",
+    "attempt.expired": "lost",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """An attempt from its dispatch to its end, as the ledger tells it.
+
+    Attributes:
+        attempt: Attempt number.
+        at: Store time of the dispatch.
+        event: What ended it.
+    """
+
+    attempt: int
+    at: float
+    event: Event
+
+    @property
+    def subtask(self) -> str:
+        """Whose attempt it is."""
+        return str(self.event.data["subtask"])
+
+    @property
+    def status(self) -> str:
+        """How it ended."""
+        return _ENDS[self.event.type]
+
+    @property
+    def error(self) -> tuple[str, str] | None:
+        """Error class and message, if it failed."""
+        if self.status == "lost":
+            return ("lost_worker", "its lease ran out")
+        data = self.event.data
+        return (data["error_class"], data["message"]) if self.status == "failed" else None
+
+    @property
+    def begun(self) -> bool:
+        """Whether a worker had claimed it."""
+        data = self.event.data
+        return data.get("error_class") != "unroutable" and data.get("reason") != "not begun"
+
 
 @dataclass(slots=True)
 class Brief:
@@ -24,14 +73,16 @@ class Brief:
         spawned: Data of ``subtask.spawned`` by subtask id.
         failed: Message of a failure by subtask id.
         answers: Answers of people by subtask id, then input id.
-        dispatched: Store time of the last dispatch by subtask id.
+        open: Attempts that are dispatched and not ended, by subtask id.
+        ended: Those that ended, by the ``seq`` of the event that ended them.
     """
 
     submitted: dict[str, Any] = field(default_factory=dict)
     spawned: dict[str, dict[str, Any]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     answers: dict[str, dict[str, Answer]] = field(default_factory=dict)
-    dispatched: dict[str, float] = field(default_factory=dict)
+    open: dict[str, Event] = field(default_factory=dict)
+    ended: dict[int, Dispatch] = field(default_factory=dict)
 
     @property
     def root(self) -> str:
@@ -52,12 +103,15 @@ class Brief:
             case "subtask.spawned":
                 self.spawned[data["subtask"]] = data
             case "subtask.dispatched":
-                self.dispatched[data["subtask"]] = event.time
+                self.open[data["subtask"]] = event
             case "subtask.failed":
                 self.failed[data["subtask"]] = f"{data['error_class']}: {data['message']}"
             case "input.provided":
                 answer = Answer(data["approved"], data["value"], data["reason"], data["expired"])
                 self.answers.setdefault(data["subtask"], {})[data["input"]] = answer
+        if event.type in _ENDS and data["subtask"] in self.open:
+            sent = self.open.pop(data["subtask"])
+            self.ended[event.seq] = Dispatch(sent.data["attempt"], sent.time, event)
 
 
 async def assignment(

@@ -15,7 +15,7 @@ from orchestrator.yaml_source import YamlPath, YamlSource, read_scalar, read_yam
 
 PREFIX = "CADENZA_"
 # Read elsewhere, or by convention in pipeline files as ${CADENZA_MODEL}; not settings.
-NOT_SETTINGS = frozenset({"CADENZA_MODEL"})
+NOT_SETTINGS = frozenset({"CADENZA_MODEL", "CADENZA_JAEGER_URL"})
 
 
 def apply_overrides(

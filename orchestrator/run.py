@@ -17,6 +17,7 @@ from agents.assignment import Answer
 from agents.content import Blob
 from agents.events import AgentEvent
 from orchestrator.app import App
+from orchestrator.cause import Cause
 from orchestrator.codec import canonical_json
 from orchestrator.errors import InputClosed, InputUnknown, UsageError
 from orchestrator.facts import Answered, CancelAsked, Submitted
@@ -110,7 +111,7 @@ async def submit(
         mode=settings.mode,
         budget=settings.budget.budget(),
     )
-    await app.runtime.wake(run, traceparent=trace.traceparent)
+    await app.runtime.wake(run, Cause(trace.traceparent))
     return run
 
 

@@ -20,13 +20,14 @@ from bus.base import Bus, Delivery, Route, Subscription
 from bus.envelope import Envelope
 from bus.errors import BusError
 from bus.topics import Topics
-from orchestrator.advance import Advancer, RunView
-from orchestrator.attempt_span import Spans
+from orchestrator.advance import UNKNOWN, Advancer, RunView
 from orchestrator.brief import assignment
+from orchestrator.cause import Cause
 from orchestrator.commit import Timer
 from orchestrator.facts import Dispatched
 from orchestrator.intake import Intake
 from orchestrator.rules import ready
+from orchestrator.run_spans import Spans
 from orchestrator.state import Event
 from orchestrator.store.base import Due, Resend, RunStore, Scope
 from orchestrator.store.errors import StoreError
@@ -39,7 +40,6 @@ log = logging.getLogger("cadenza.runtime")
 SWEEP_S = 0.5
 ORCHESTRATOR = "(orchestrator)"  # no agent can be called so
 _OWN_TIMERS_S = 60.0
-MAX_NESTED_HOPS = 15  # a longer chain would nest deeper than trace views show
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Runtime:
             grace_s=part.grace_s,
             spans=spans,
             on_event=self._told,
-            on_outcome=self._outcome_written,
+            on_outcome=self.wake,
         )
         hosted = (*part.team, *part.roles) if part.conducts else self.worker.agents
         self._scope = replace(scope, agents=hosted)
@@ -149,10 +149,12 @@ class Runtime:
             await self.worker.open()
         self._sweeper = asyncio.create_task(self._keep_sweeping(), name="sweeper")
 
+    def _group(self, name: str) -> str:
+        # One for each pipeline and mode: what one leaves aside is meant for another.
+        return f"{self._part.name}.{name}.{self._pin}"
+
     async def _subscribe(self, routes: Sequence[Route], name: str) -> None:
-        # A group for each pipeline and mode: what one leaves aside is meant for another.
-        group = f"{self._part.name}.{name}.{self._pin}"
-        self._subscriptions.append(await self._bus.subscribe(routes, group=group))
+        self._subscriptions.append(await self._bus.subscribe(routes, group=self._group(name)))
 
     async def close(self, *, drain_s: float = 0.0) -> None:
         """Stop taking work, let running attempts end or give them back, and stop.
@@ -188,8 +190,6 @@ class Runtime:
         for event in events:
             if event.type == "subtask.cancel_requested":
                 self.worker.cancel(run, event.data["subtask"], event.data["attempt"])
-            elif event.type == "attempt.expired":
-                self._spawn(self._spans.lost(view, event), name=f"lost span {run}")
         for timer in timers:
             self._wake_at(run, timer.at)
 
@@ -212,14 +212,14 @@ class Runtime:
 
     # --- advancing
 
-    async def wake(self, run: str, *, traceparent: str = "", hop: int = 0) -> None:
+    async def wake(self, run: str, cause: Cause = UNKNOWN) -> None:
         """Have a run advanced: by the orchestrator, or in choreography by ourselves.
 
         What asks for it is in the run store already, so a failure now is left to a sweep.
         """
         try:
             if self._choreographed:
-                await self.advancer.advance(run, traceparent=traceparent, hop=hop)
+                await self.advancer.advance(run, cause=cause)
                 return
             envelope = Envelope(
                 id=f"{run}/wake/{time.time_ns()}",
@@ -227,16 +227,13 @@ class Runtime:
                 source=self.advancer.source,
                 run=run,
                 store=self._store.uuid,
-                traceparent=traceparent,
-                hop=hop,
+                traceparent=cause.parent,
+                hop=cause.hop,
                 extra={"pin": self._pin},
             )
             await self._bus.publish(self._topics.facts, envelope, key=run)
         except (StoreError, BusError):
             log.warning("could not tell of %s; a sweep will", run, exc_info=True)
-
-    async def _outcome_written(self, run: str, traceparent: str, hop: int) -> None:
-        await self.wake(run, traceparent=traceparent, hop=hop)
 
     async def _advance(self, run: str) -> None:
         """Advance on our own account; what fails now is left to the next sweep."""
@@ -248,15 +245,17 @@ class Runtime:
             log.warning("could not advance %s; the next sweep will", run, exc_info=True)
 
     async def _fact_arrived(self, delivery: Delivery) -> None:
-        envelope = delivery.envelope
-        await self.advancer.advance(
-            envelope.run, traceparent=envelope.traceparent, hop=envelope.hop
-        )
+        await self.advancer.advance(delivery.envelope.run, cause=Cause.of(delivery))
         await delivery.acknowledge()
 
-    async def _published(self, view: RunView, event: Event) -> None:
-        if self._part.conducts and event.type == "subtask.dispatched":
-            await self._send_work(view, event.data["subtask"], event.data["attempt"])
+    async def _published(
+        self, view: RunView, events: Sequence[Event], cause: Cause, since_s: float
+    ) -> None:
+        for event in events:
+            if self._part.conducts and event.type == "subtask.dispatched":
+                await self._send_work(view, event.data["subtask"], event.data["attempt"])
+        topic = self._topics.events
+        await self._spans.published(view, events, topic, cause=cause, since_s=since_s)
 
     # --- giving and taking work
 
@@ -268,58 +267,53 @@ class Runtime:
         team = dict(self._part.team)
         return await assignment(self._store, view.state, view.brief, subtask=subtask, team=team)
 
-    async def _send(self, view: RunView, work: Assignment, traceparent: str = "") -> None:
-        envelope = await pack(
-            self._store,
-            work,
-            source=self.advancer.source,
-            pin=view.brief.pin,
-            traceparent=traceparent or view.brief.root,
-        )
-        await self._bus.publish(self._topics.work(work.agent), envelope, key=work.subtask)
+    async def _send(self, work: Assignment, cause: Cause) -> None:
+        source, topic = self.advancer.source, self._topics.work(work.agent)
+        envelope = await pack(self._store, work, source=source, pin=self._pin, cause=cause)
+        since_s = time.time()
+        await self._bus.publish(topic, envelope, key=work.subtask)
+        await self._spans.sent(envelope, topic, since_s)
 
     async def _send_work(self, view: RunView, subtask: str, attempt: int) -> None:
         work = await self._work_for(view, subtask, attempt)
         if work is not None:
-            await self._send(view, work)
+            place = self._spans.delegation(view.brief.root, work.run, subtask, attempt)
+            await self._send(work, Cause(place))
 
     async def _work_arrived(self, delivery: Delivery) -> None:
-        envelope = delivery.envelope
-        await self.worker.take(
-            await unpack(self._store, envelope),
-            acknowledge=delivery.acknowledge,
-            traceparent=envelope.traceparent,
-            hop=envelope.hop,
-        )
+        work = await unpack(self._store, delivery.envelope)
+        cause = Cause.of(delivery, self._group(work.agent))
+        await self.worker.take(work, cause, acknowledge=delivery.acknowledge)
 
     def _hear(self, agent: str) -> Callable[[Delivery], Coroutine[Any, Any, None]]:
         async def hear(delivery: Delivery) -> None:
             envelope = delivery.envelope
             if envelope.type == "subtask.ready" and envelope.extra.get("agent") == agent:
-                await self._take_ready(agent, envelope)
+                seq = int(envelope.extra.get("seq", "0"))
+                view = await self.advancer.refresh(envelope.run, seq=seq)
+                await self._take_ready(agent, view, Cause.of(delivery, self._group(agent)))
             await delivery.acknowledge()
 
         return hear
 
-    async def _take_ready(self, agent: str, envelope: Envelope) -> None:
-        run, hop = envelope.run, envelope.hop
-        view = await self.advancer.refresh(run, seq=int(envelope.extra.get("seq", "0")))
-        cause = envelope.traceparent
-        if not self._part.nested or hop > MAX_NESTED_HOPS:
-            cause = ""
-        cause = cause or view.brief.root
+    async def _take_ready(self, agent: str, view: RunView, heard: Cause) -> None:
+        run = view.state.run
+        cause = heard.under(view.brief.root, nested=self._part.nested)
+        told = Cause(cause.parent, cause.hop, agent)
         for subtask, attempt in ready(view.state, agent):
             taken = Dispatched(time.time(), subtask, attempt)
-            events = await self.advancer.advance(run, proposals=[taken], traceparent=cause, hop=hop)
+            events = await self.advancer.advance(run, proposals=[taken], cause=told)
             if not any(_dispatches(event, subtask, attempt) for event in events):
                 continue  # a fellow was faster
             work = await self._work_for(view, subtask, attempt)
             if work is None:
                 continue
+            joined = self._spans.joined(view, subtask, cause.parent)
+            because = replace(cause, links=(*cause.links, *joined))
             if self.worker.has_slot(agent):
-                await self.worker.take(work, traceparent=cause, hop=hop)
+                await self.worker.take(work, because)
             else:
-                await self._send(view, work, cause)
+                await self._send(work, because)
 
     # --- sweeping
 

@@ -9,6 +9,7 @@ from typing import Any
 from agents.assignment import Answer, Assignment, Input
 from agents.content import Blob
 from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
+from orchestrator.cause import Cause
 from orchestrator.codec import canonical_json
 from orchestrator.store.base import RunStore
 
@@ -16,11 +17,11 @@ WORK = "cadenza.work"
 
 
 async def pack(
-    store: RunStore, work: Assignment, *, source: str, pin: str, traceparent: str
+    store: RunStore, work: Assignment, *, source: str, pin: str, cause: Cause
 ) -> Envelope:
     """Put an assignment into an envelope; what exceeds a message goes into the run store."""
     data = canonical_json(asdict(work))
-    extra = {"agent": work.agent, "pin": pin}
+    extra = {"agent": work.agent, "pin": pin, **cause.header}
     if len(data) > MAX_PAYLOAD_BYTES:
         extra["ref"] = await store.put_blob(data, "application/json")
         data = b""
@@ -35,7 +36,8 @@ async def pack(
         deadline=work.deadline,
         trust=work.trust,
         store=store.uuid,
-        traceparent=traceparent,
+        hop=cause.hop,
+        traceparent=cause.parent,
         extra=extra,
     )
 

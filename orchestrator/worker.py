@@ -16,9 +16,11 @@ from agents.errors import AgentError, Fenced, Halt, OverBudget
 from agents.events import AgentEvent, OnEvent
 from agents.journal import Verdict
 from agents.outcome import AttemptCancelled, Completed, Failed, Outcome
-from orchestrator.attempt_span import AttemptSpan, Spans
+from orchestrator.attempt_span import AttemptSpan
+from orchestrator.cause import Cause
 from orchestrator.codec import canonical_json, outcome_to_json
 from orchestrator.facts import Ended
+from orchestrator.run_spans import Spans
 from orchestrator.store.base import AttemptId, RunStore, Scope
 from orchestrator.store.errors import StoreError
 from orchestrator.store_journal import StoreJournal
@@ -40,7 +42,8 @@ class Worker:
         grace_s: Seconds without a heartbeat after which nobody counts on the agents.
         spans: Traces each attempt.
         on_event: Told every agent event.
-        on_outcome: Called with the run and the attempt's trace context once an outcome is written.
+        on_outcome: Called with the run, and the attempt as the cause of what follows, once an
+            outcome is written.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class Worker:
         grace_s: float,
         spans: Spans,
         on_event: OnEvent,
-        on_outcome: Callable[[str, str, int], Awaitable[None]],
+        on_outcome: Callable[[str, Cause], Awaitable[None]],
     ) -> None:
         # New at each process start: a revived process must not pass for its former self.
         self.name = uuid.uuid4().hex[:12]
@@ -123,10 +126,9 @@ class Worker:
     async def take(
         self,
         work: Assignment,
+        cause: Cause,
         *,
         acknowledge: Callable[[], Awaitable[None]] | None = None,
-        traceparent: str = "",
-        hop: int = 0,
     ) -> bool:
         """Wait for a slot, claim an attempt, acknowledge its message, and start it.
 
@@ -143,7 +145,7 @@ class Worker:
             raise
         if ours:
             name = f"{work.agent} {work.subtask} #{work.attempt}"
-            task = asyncio.create_task(self._do(attempt, work, traceparent, hop), name=name)
+            task = asyncio.create_task(self._do(attempt, work, cause), name=name)
             self._running[attempt] = task
             task.add_done_callback(lambda _: self._done(attempt, slots))
             await asyncio.sleep(0)  # a task cancelled before its first step could not report
@@ -176,8 +178,8 @@ class Worker:
             if (key.run, key.subtask, key.attempt) == (run, subtask, attempt):
                 task.cancel()
 
-    async def _do(self, attempt: AttemptId, work: Assignment, traceparent: str, hop: int) -> None:
-        span = self._spans.start(work, traceparent)
+    async def _do(self, attempt: AttemptId, work: Assignment, cause: Cause) -> None:
+        span = self._spans.start(work, cause)
         try:
             outcome = await self._attempt(attempt, work, span)
         except asyncio.CancelledError:
@@ -193,7 +195,7 @@ class Worker:
             return
         # A task of its own: whoever cancels the attempt must not cut off its report.
         finishing = asyncio.create_task(
-            self._finish(attempt, outcome, span, hop), name=f"report {work.subtask}"
+            self._finish(attempt, outcome, span, cause.hop + 1), name=f"report {work.subtask}"
         )
         self._finishing.add(finishing)
         finishing.add_done_callback(self._finishing.discard)
@@ -246,7 +248,7 @@ class Worker:
             log.exception("the outcome of %s of %s is lost", attempt.subtask, attempt.run)
             return
         if verdict == "ok":
-            await self._on_outcome(attempt.run, span.traceparent, hop + 1)
+            await self._on_outcome(attempt.run, Cause(span.traceparent, hop, span.span.service))
 
     async def _keep_beating(self) -> None:
         while True:

@@ -24,6 +24,14 @@ INPUT_MESSAGES = "gen_ai.input.messages"
 OUTPUT_MESSAGES = "gen_ai.output.messages"
 ERROR_TYPE = "error.type"
 
+# Messaging
+SYSTEM = "messaging.system"
+DESTINATION = "messaging.destination.name"
+OPERATION_TYPE = "messaging.operation.type"
+OPERATION_NAME = "messaging.operation.name"
+MESSAGE_ID = "messaging.message.id"
+CONSUMER_GROUP = "messaging.consumer.group.name"
+
 # Ours; roll-ups never stand under gen_ai.usage, or sums over a trace would count them twice.
 RUN = "cadenza.run"
 MODE = "cadenza.mode"
@@ -49,3 +57,13 @@ PLAN = "plan"
 INVOKE_AGENT = "invoke_agent"
 CHAT = "chat"
 EXECUTE_TOOL = "execute_tool"
+
+# Values of OPERATION_TYPE and OPERATION_NAME
+SEND = "send"
+PROCESS = "process"
+
+# Values of LINK: what the other span is to this one
+CREATED = "creation_context"
+PRODUCER = "producer"
+JOINED = "joined"
+EARLIER = "earlier_attempt"

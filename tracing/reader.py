@@ -24,6 +24,7 @@ class SpanRecord:
         attributes: By name.
         links: Span ids it links to.
         error: Its error message, or None.
+        kind: Its OpenTelemetry span kind, for example ``client``.
     """
 
     trace_id: str
@@ -36,6 +37,10 @@ class SpanRecord:
     attributes: Mapping[str, Any]
     links: tuple[str, ...] = ()
     error: str | None = None
+    kind: str = "internal"
+
+
+_KINDS = ("internal", "internal", "server", "client", "producer", "consumer")
 
 
 def read_file(path: Path, trace_id: str) -> list[SpanRecord]:
@@ -84,7 +89,14 @@ def _record(span: Mapping[str, Any], service: str) -> SpanRecord:
         attributes=_attributes(span.get("attributes", ())),
         links=tuple(str(link["spanId"]).lower() for link in span.get("links", ())),
         error=status.get("message", "") if failed else None,
+        kind=_kind(span.get("kind", 0)),
     )
+
+
+def _kind(said: int | str) -> str:
+    if isinstance(said, str):
+        return said.removeprefix("SPAN_KIND_").lower()
+    return _KINDS[said] if said < len(_KINDS) else _KINDS[0]
 
 
 def _attributes(pairs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -27,14 +27,15 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace.status import Status, StatusCode
 
+from tracing.jaeger import collector
 from tracing.spans import Span, TraceContext, new_trace_context
 
 log = logging.getLogger("cadenza.tracing")
 CLOSE_S = 3.0
+FLUSH_S = 1.0
 QUEUE = 16_384
 _SCOPE = InstrumentationScope("cadenza")
 _KINDS = {kind.name.lower(): kind for kind in trace.SpanKind}
-_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
@@ -70,6 +71,8 @@ class Tracing:
         # One thread: lines are written whole and in order, and never on the event loop.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cadenza-spans")
         self._closed = False
+        self._flushing = asyncio.Lock()
+        self._flusher: threading.Thread | None = None
 
     @property
     def on(self) -> bool:
@@ -85,16 +88,28 @@ class Tracing:
         sampled = result.decision is Decision.RECORD_AND_SAMPLE
         return TraceContext(place.trace_id, place.span_id, sampled)
 
-    async def emit(self, spans: Sequence[Span]) -> None:
-        """Export ended spans that belong together, as one line or into one queue."""
+    async def emit(self, spans: Sequence[Span], *, now: bool = False) -> None:
+        """Export ended spans that belong together, as one line or into one queue; see SpanSink."""
         wanted = [span for span in spans if span.context.sampled]
         if not wanted or not self.on:
             return
         if self._processor is not None:
             for span in wanted:
                 self._processor.on_end(self._readable(span))
+            if now:
+                await self._flush(self._processor)
         if self._exporter is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write, wanted)
+
+    async def _flush(self, processor: SpanProcessor) -> None:
+        async with self._flushing:
+            if self._flusher is not None and self._flusher.is_alive():
+                return  # a collector that does not answer holds up one caller, not each
+            self._flusher = threading.Thread(
+                target=processor.force_flush, name="cadenza-flush", daemon=True
+            )
+            self._flusher.start()
+            await asyncio.to_thread(self._flusher.join, FLUSH_S)
 
     def _write(self, spans: Sequence[Span]) -> None:
         if self._exporter is not None:
@@ -182,7 +197,7 @@ def open_tracing(*, namespace: str, file: Path | None, capture_content: bool = F
     if disabled or os.environ.get("OTEL_TRACES_EXPORTER", "").lower() == "none":
         return Tracing(namespace)
     sampler = TracerProvider(shutdown_on_exit=False).sampler  # it knows OTEL_TRACES_SAMPLER
-    endpoint = next((os.environ[name] for name in _ENDPOINTS if os.environ.get(name)), None)
+    endpoint = collector()
     if endpoint is not None:
         return Tracing(
             namespace,

@@ -130,8 +130,14 @@ class SpanSink(Protocol):
     async def close(self) -> None:
         """Send what is queued and stop."""
 
-    async def emit(self, spans: Sequence[Span]) -> None:
-        """Export spans that belong together; never raises for a failing exporter."""
+    async def emit(self, spans: Sequence[Span], *, now: bool = False) -> None:
+        """Export spans that belong together; never raises for a failing exporter.
+
+        Args:
+            spans: Ended spans, parents first.
+            now: Whether others will hang from them: then they have left this process on return,
+                unless the collector does not answer.
+        """
 
 
 @contextmanager

@@ -84,7 +84,16 @@ FILES = "A file to work on; may be given more than once."
 FILE = Option(["--file", "-f", "files"], type=click.Path(), multiple=True, help=FILES)
 LIMIT = Option(["--limit"], type=click.IntRange(1), default=20, show_default=True, help="At most.")
 TAPE = Option(["--record"], type=click.Path(dir_okay=False), help="Record model replies as JSONL.")
-TRACES = Option(["--file"], type=click.Path(), help="File of OTLP JSON lines, if it is elsewhere.")
+TRACES = Option(["--file"], type=click.Path(), help="Read this file of OTLP JSON lines.")
+JAEGER = _opt("--jaeger", "Jaeger, for example http://127.0.0.1:16686.", "URL")
+LATE = Option(
+    ["--deadline", "deadline_s"],
+    type=click.FloatRange(0),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait for spans that come late.",
+)
 DRAIN = Option(
     ["--drain", "drain_s"],
     type=click.FloatRange(0),
@@ -127,6 +136,11 @@ WORKER = """Host agents of PIPELINE, until SIGTERM or Ctrl-C.
 Then it takes nothing more, waits for what runs, and gives the rest back."""
 AGENTS = "Agent to host, may be given more than once; all, if none is given."
 ONLY = "INPUT may be left out where RUN asks for one thing only."
+VERIFY = """Compare the trace of RUN with its ledger.
+
+The exit code is 0 if it is whole, and 1 if not. Whole means one trace with one closed root, every parent and link there, every agent, and as many
+attempts and calls as were made. Without --file and --jaeger it reads Jaeger where spans are sent
+to a collector and Jaeger's address is known, else the file."""
 COMPLETION = """Print the completion script of SHELL.
 
 \b
@@ -219,12 +233,19 @@ WORDS = (
     ),
     _group(
         "trace",
-        "Show the trace of a run.",
+        "Show and verify the trace of a run.",
         Action(
             "show",
             "trace:show",
             "Draw the trace of RUN as a tree; say whether it is whole.",
-            *(A_RUN, TRACES, STORE),
+            *(A_RUN, TRACES, JAEGER, STORE),
+        ),
+        Action("verify", "trace:verify", VERIFY, *(A_RUN, TRACES, JAEGER, LATE, STORE)),
+        Action(
+            "open",
+            "trace:open_page",
+            "Print the address of RUN's trace in Jaeger.",
+            *(A_RUN, JAEGER, STORE),
         ),
     ),
     _group(

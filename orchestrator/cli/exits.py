@@ -22,6 +22,7 @@ _OF_ERROR = {
     "StoreError": FAILED,
     "ToolDefinitionError": USAGE,
     "BusError": FAILED,
+    "JaegerUnusable": USAGE,
 }
 
 

@@ -16,6 +16,7 @@ from orchestrator.cli.progress import Progress, line
 from orchestrator.result import RunResult
 from orchestrator.settings import PipelineSettings
 from orchestrator.state import Event
+from tracing.jaeger import collector, jaeger_url, page
 
 _COLORS = {"waiting": "yellow", "completed": "green"}
 
@@ -92,6 +93,8 @@ class Screen:
         option = self.option
         self.say(line("cost", cost_of(result.usage)))
         self.say(line("trace", f"{result.trace_id} · cadenza trace show {result.run}{option}"))
+        if collector() and (url := jaeger_url()):
+            self.say(line("", page(url, result.trace_id)))
         self.say(line("run", f"{result.run} · cadenza runs show {result.run}{option}"))
         self.say(line("ledger", ledger))
 

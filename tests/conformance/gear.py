@@ -25,6 +25,8 @@ from orchestrator.result import RunResult
 from orchestrator.run import Run
 from orchestrator.state import Event
 from orchestrator.store.base import RunStore
+from orchestrator.store.sqlite import SqliteRunStore
+from orchestrator.wholeness import expected
 from tests.conformance.invariants import broken_rules
 from tracing.check import check
 from tracing.reader import SpanRecord, read_file
@@ -102,14 +104,6 @@ class Played:
     spans: list[SpanRecord]
     broken: list[str] = field(default_factory=list)
 
-    @property
-    def agents(self) -> set[str]:
-        """Agents that worked."""
-        ends = ("subtask.completed", "subtask.parked", "subtask.retry_scheduled")
-        worked = {e.data["subtask"] for e in self.ledger if e.type in ends}
-        spawned = (e.data for e in self.ledger if e.type == "subtask.spawned")
-        return {data["agent"] for data in spawned if data["subtask"] in worked}
-
 
 def pipeline_in(
     folder: Path,
@@ -180,7 +174,9 @@ async def play(
     if not ends:
         played.broken.append("the run does not end")
     played.broken += await asyncio.to_thread(left_open, path)
-    played.broken += check(spans, run=result.run, services=played.agents)
+    async with SqliteRunStore(str(path)) as kept:
+        wanted = await expected(kept, await kept.run(result.run))
+    played.broken += check(spans, wanted)
     return played
 
 

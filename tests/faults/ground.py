@@ -17,6 +17,7 @@ from typing import Any
 from orchestrator.canonical import canonical
 from orchestrator.state import Event
 from orchestrator.store.sqlite import SqliteRunStore
+from orchestrator.wholeness import expected
 from tests.conformance.gear import left_open, until
 from tests.conformance.invariants import broken_rules
 from tracing.check import check
@@ -114,8 +115,9 @@ class Ground:
         found += await asyncio.to_thread(self._noted_faults, lost, frozen)
         root = str(ledger[0].data["traceparent"]).split("-")[1]
         spans = await asyncio.to_thread(read_file, self.folder / "traces.jsonl", root)
-        agents = {e.data["agent"] for e in ledger if e.type == "subtask.completed"}
-        return [*found, *check(spans, run=run, services=agents)]
+        async with SqliteRunStore(str(self._db)) as store:
+            wanted = await expected(store, await store.run(run))
+        return [*found, *check(spans, wanted)]
 
     @property
     def _db(self) -> Path:

@@ -22,6 +22,7 @@ def record(
     error: str | None = None,
     trace_id: str = TRACE,
     attributes: dict[str, Any] | None = None,
+    kind: str = "internal",
 ) -> SpanRecord:
     start = round((1_000 + at) * SECOND)
     return SpanRecord(
@@ -35,4 +36,5 @@ def record(
         attributes={"cadenza.run": "r1"} | (attributes or {}),
         links=links,
         error=error,
+        kind=kind,
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tracing.setup import Tracing, open_tracing
+from tracing.setup import FLUSH_S, Tracing, open_tracing
 from tracing.spans import Span, new_trace_context
 
 ROOT = Path(__file__).parents[3]
@@ -84,6 +84,38 @@ async def test_the_endpoint_of_the_environment_wins_over_the_file(
     [span] = resource.scope_spans[0].spans
     assert (span.name, span.trace_id.hex()) == ("chat m", place.trace_id)
     assert not file.exists()
+
+
+async def test_spans_that_others_hang_from_have_left_the_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A process may be killed at any moment; the batch would leave five seconds later.
+    with collector() as (endpoint, received):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        tracing = await opened(namespace="stock", file=None)
+        spans = [Span("chat m", "a", new_trace_context(), None) for _ in range(8)]
+        await asyncio.gather(*(tracing.emit([span], now=True) for span in spans))
+        names = [
+            span.name
+            for request in received
+            for resource in request.resource_spans
+            for span in resource.scope_spans[0].spans
+        ]
+        await tracing.close()
+    assert names == ["chat m"] * 8
+
+
+async def test_a_silent_collector_holds_up_one_caller_and_not_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with silent() as endpoint:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+        tracing = await opened(namespace="stock", file=None)
+        start = time.monotonic()
+        for _ in range(20):
+            await tracing.emit([Span("chat m", "a", new_trace_context(), None)], now=True)
+        assert FLUSH_S <= time.monotonic() - start < 2 * FLUSH_S
+    await tracing.close()
 
 
 async def test_an_outage_is_logged_once_and_not_for_each_batch(

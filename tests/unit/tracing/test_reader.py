@@ -104,3 +104,12 @@ def test_fields_that_are_empty_may_be_absent() -> None:
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         read_file(tmp_path / "none.jsonl", TRACE)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [(3, "client"), ("SPAN_KIND_CONSUMER", "consumer"), (0, "internal"), (9, "internal")],
+)
+def test_kinds_are_read_as_numbers_and_as_names(said: object, kind: str) -> None:
+    [span] = spans_of(resource_spans(kind=said))
+    assert span.kind == kind

@@ -138,9 +138,10 @@ AGENTS = "Agent to host, may be given more than once; all, if none is given."
 ONLY = "INPUT may be left out where RUN asks for one thing only."
 VERIFY = """Compare the trace of RUN with its ledger.
 
-The exit code is 0 if it is whole, and 1 if not. Whole means one trace with one closed root, every parent and link there, every agent, and as many
-attempts and calls as were made. Without --file and --jaeger it reads Jaeger where spans are sent
-to a collector and Jaeger's address is known, else the file."""
+The exit code is 0 if it is whole, and 1 if not. Whole means one trace with one closed root, every
+parent and link there, every agent, and as many attempts and calls as were made. Without --file and
+--jaeger it reads Jaeger where spans are sent to a collector and Jaeger's address is known, else
+the file."""
 COMPLETION = """Print the completion script of SHELL.
 
 \b

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from bus.envelope import Envelope
+from bus.errors import BusError
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,3 +126,15 @@ class Bus(ABC):
         Raises:
             BusClosed: The bus is not open.
         """
+
+
+def check_routes(routes: Sequence[Route]) -> None:
+    """Raise ``BusError`` for routes that no subscription can have."""
+    twice = [topic for topic, n in Counter(route.topic for route in routes).items() if n > 1]
+    if twice:
+        raise BusError(f"a subscription needs one route a topic; two name {twice[0]!r}")
+    for route in routes:
+        if route.capacity < 1:
+            raise BusError(
+                f"the route of {route.topic!r} has capacity {route.capacity}; give 1 or more"
+            )

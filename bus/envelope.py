@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bus.errors import EnvelopeInvalid
+from bus.errors import EnvelopeInvalid, PayloadTooLarge
 
 MAX_PAYLOAD_BYTES = 256 * 1024
 _REQUIRED = ("id", "type", "source")
@@ -109,3 +109,12 @@ class Envelope:
             )
         except ValueError as exc:
             raise EnvelopeInvalid(f"a numeric attribute is not a number: {exc}") from exc
+
+
+def check_size(topic: str, envelope: Envelope) -> None:
+    """Raise ``PayloadTooLarge`` for a message that no bus carries."""
+    if (size := len(envelope.data)) > MAX_PAYLOAD_BYTES:
+        raise PayloadTooLarge(
+            f"message {envelope.id!r} for topic {topic!r} carries {size} bytes, more than "
+            f"{MAX_PAYLOAD_BYTES}; send a reference to it"
+        )

@@ -3,6 +3,8 @@
 BusError
 ├── BusClosed           used before it was opened or after it was closed
 ├── BusUnreachable      no broker answers (retryable)
+├── BusDenied           the broker does not know us, or does not let us
+├── TopicMissing        a topic is not there and cannot be created
 ├── PublishFailed       the broker did not take the message (retryable)
 ├── PayloadTooLarge     larger than a message may be; send it by reference
 └── EnvelopeInvalid     a message that is not an envelope of ours
@@ -28,6 +30,14 @@ class BusUnreachable(BusError):
     """No broker answers."""
 
     retryable = True
+
+
+class BusDenied(BusError):
+    """The broker does not let us."""
+
+
+class TopicMissing(BusError):
+    """A topic is not there and cannot be created."""
 
 
 class PublishFailed(BusError):

@@ -6,15 +6,15 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
-from bus.base import Bus, Delivery, Route, Subscription
-from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
-from bus.errors import BusClosed, BusError, PayloadTooLarge
+from bus.base import Bus, Delivery, Route, Subscription, check_routes
+from bus.envelope import Envelope, check_size
+from bus.errors import BusClosed
 
 _FIRST_PAUSE_S = 0.02
 _LONGEST_PAUSE_S = 5.0
@@ -226,11 +226,7 @@ class MemoryBus(Bus):
     async def publish(self, topic: str, envelope: Envelope, *, key: str) -> None:
         """Send one message; ``key`` has no meaning here."""
         self._check_open()
-        if (size := len(envelope.data)) > MAX_PAYLOAD_BYTES:
-            raise PayloadTooLarge(
-                f"message {envelope.id!r} for topic {topic!r} carries {size} bytes, more than "
-                f"{MAX_PAYLOAD_BYTES}; send a reference to it"
-            )
+        check_size(topic, envelope)
         groups = self._groups.get(topic, {})
         self._forget_absent(topic, groups)
         if not any(group.lasting for group in groups.values()):
@@ -269,7 +265,7 @@ class MemoryBus(Bus):
             BusError: Two routes have one topic, or a capacity is less than 1.
         """
         self._check_open()
-        _check_routes(routes)
+        check_routes(routes)
         context = contextvars.copy_context()
         members = []
         for route in routes:
@@ -292,14 +288,3 @@ class MemoryBus(Bus):
             raise BusClosed("this MemoryBus is not open; enter it with 'async with' first")
         if self._loop is not asyncio.get_running_loop():
             raise BusClosed("this MemoryBus was opened on another event loop; open it again here")
-
-
-def _check_routes(routes: Sequence[Route]) -> None:
-    twice = [topic for topic, n in Counter(route.topic for route in routes).items() if n > 1]
-    if twice:
-        raise BusError(f"a subscription needs one route a topic; two name {twice[0]!r}")
-    for route in routes:
-        if route.capacity < 1:
-            raise BusError(
-                f"the route of {route.topic!r} has capacity {route.capacity}; give 1 or more"
-            )

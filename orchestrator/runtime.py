@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +40,7 @@ from orchestrator.worker import Worker
 log = logging.getLogger("cadenza.runtime")
 SWEEP_S = 0.5
 ORCHESTRATOR = "(orchestrator)"  # no agent can be called so
+_LAST_SWEEP_S = 5.0
 _OWN_TIMERS_S = 60.0
 
 
@@ -57,6 +59,7 @@ class Part:
         lease_s: Seconds a claim lasts without a heartbeat.
         grace_s: Seconds before an agent that no live worker serves is unroutable.
         shared: Whether other processes are on the bus.
+        watches: Whether it is told from the beginning what agents of other processes tell.
         nested: Whether a step's span hangs from the step before, in choreography; else from the
             run.
     """
@@ -72,6 +75,7 @@ class Part:
     grace_s: float = 60.0
     nested: bool = False
     shared: bool = False
+    watches: bool = False
 
 
 class Runtime:
@@ -131,20 +135,25 @@ class Runtime:
         self._timers: set[asyncio.TimerHandle] = set()
         self._roots = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
 
     # --- opening and closing
 
     async def open(self) -> None:
         """Subscribe, say that the agents live, and begin to sweep."""
+        members: list[tuple[str, list[Route]]] = []
         for agent in self.worker.agents:
             work = self._topics.work(agent)
             routes = [Route(work, self.intake.ours(self._work_arrived), self._part.slots)]
             if self._choreographed:
                 routes.append(Route(self._topics.events, self.intake.ours(self._hear(agent))))
-            await self._subscribe(routes, agent)
+            members.append((agent, routes))
         if self._part.conducts:
-            routes = [Route(self._topics.facts, self.intake.ours(self._fact_arrived))]
-            await self._subscribe(routes, "orchestrator")
+            facts = Route(self._topics.facts, self.intake.ours(self._fact_arrived))
+            members.append(("orchestrator", [facts]))
+        await asyncio.gather(*(self._subscribe(routes, name) for name, routes in members))
+        if self._part.watches:
+            await self._watchers.listen()
         if self._serves:
             await self.worker.open()
         self._sweeper = asyncio.create_task(self._keep_sweeping(), name="sweeper")
@@ -163,11 +172,12 @@ class Runtime:
             drain_s: Seconds for running attempts to end by themselves.
         """
         if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.wait({self._sweeper})
+            self._closing.set()  # what a sweep has committed it also publishes
+            if (await asyncio.wait({self._sweeper}, timeout=_LAST_SWEEP_S))[1]:
+                self._sweeper.cancel()
+                await asyncio.wait({self._sweeper})
         await self.worker.stop(drain_s=drain_s)
-        for subscription in self._subscriptions:
-            await subscription.close()
+        await asyncio.gather(*(subscription.close() for subscription in self._subscriptions))
         await self.worker.close()
         for timer in self._timers:
             timer.cancel()
@@ -318,12 +328,14 @@ class Runtime:
     # --- sweeping
 
     async def _keep_sweeping(self) -> None:
-        while True:
+        while not self._closing.is_set():
             try:
                 await self.sweep()
             except StoreError:
                 log.warning("a sweep failed; the next comes in %s s", SWEEP_S, exc_info=True)
-            await asyncio.sleep(SWEEP_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(SWEEP_S):
+                    await self._closing.wait()
 
     async def sweep(self) -> None:
         """Do once what nobody else may have done: see ``RunStore.due``.

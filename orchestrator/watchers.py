@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
@@ -26,13 +25,11 @@ class Watchers:
     def __init__(self, stream: Stream | None) -> None:
         self._stream = stream
         self._of: dict[str, list[Watcher]] = {}
-        self._listening: asyncio.Task[Subscription | None] | None = None
+        self._subscription: Subscription | None = None
 
     def add(self, run: str, watcher: Watcher) -> Callable[[], None]:
         """Tell a watcher of a run; returns how to stop."""
         self._of.setdefault(run, []).append(watcher)
-        if self._stream is not None and self._listening is None:
-            self._listening = asyncio.create_task(self._listen(self._stream), name="listen")
 
         def stop() -> None:
             watchers = self._of.get(run, [])
@@ -43,12 +40,13 @@ class Watchers:
 
         return stop
 
-    async def _listen(self, stream: Stream) -> Subscription | None:
-        try:
-            return await stream.listen(self._hear)
-        except BusError as exc:
-            log.warning("what agents do elsewhere is not shown: %s", exc)
-            return None
+    async def listen(self) -> None:
+        """Be told from now on what agents of other processes tell."""
+        if self._stream is not None:
+            try:
+                self._subscription = await self._stream.listen(self._hear)
+            except BusError as exc:
+                log.warning("what agents do elsewhere is not shown: %s", exc)
 
     def _hear(self, event: AgentEvent) -> None:
         self.tell(event.run, [event])
@@ -67,9 +65,7 @@ class Watchers:
 
     async def close(self) -> None:
         """Listen and tell no more."""
-        if self._listening is not None:
-            subscription = await self._listening
-            if subscription is not None:
-                await subscription.close()
+        if self._subscription is not None:
+            await self._subscription.close()
         if self._stream is not None:
             await self._stream.close()

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import click
 
 from agents.react import ReActAgent
-from orchestrator.app import DEFAULT_STORE, Source, store_path
+from bus.errors import BusError
+from orchestrator.app import DEFAULT_STORE, Source, make_bus, store_path
 from orchestrator.cli.exits import USAGE
 from orchestrator.cli.messages import team_of
 from orchestrator.cli.screen import count
@@ -42,7 +43,7 @@ def doctor(pipeline: str | None, store: str | None) -> int:
         _say((True, "pipeline", f"{pipeline} is valid: {source.settings.name}"))
         stored = _store(store_path(source))
         _say(stored)
-        for row in asyncio.run(_team(source)):
+        for row in (*asyncio.run(_bus(source)), *asyncio.run(_team(source))):
             _say(row)
     except SettingsError as exc:
         _say((False, "pipeline", str(exc)))
@@ -110,6 +111,17 @@ def _store(path: str) -> Row:
 async def _count(path: str) -> int:
     async with SqliteRunStore(path) as store:
         return len(await store.runs(limit=1_000_000))
+
+
+async def _bus(source: Source) -> list[Row]:
+    entry = source.settings.bus
+    if entry.kind == "memory":
+        return []
+    try:
+        async with make_bus(source):
+            return [(True, "bus", f"{entry.kind} answers at {entry.url}")]
+    except BusError as exc:
+        return [(False, "bus", str(exc))]
 
 
 async def _team(source: Source) -> list[Row]:

@@ -35,7 +35,7 @@ BROKEN = {
     "an unset variable": (GOOD.replace("scripted/x", '"${MY_MODEL}"'), "MY_MODEL", "not set"),
     "an unset secret": (GOOD.replace("x}", "x, api_key: '${MY_KEY}'}"), "export MY_KEY"),
     "another store": (GOOD + "store: {url: 'postgres://x'}\n", "postgres://x", "SQLite"),
-    "another bus": (GOOD + "bus: {kind: kafka}\n", "kafka", "memory"),
+    "another bus": (GOOD + "bus: {kind: mqtt}\n", "mqtt", "memory"),
     "a script that is not there": (GOOD, "/x'", "No such file"),
 }
 

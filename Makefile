@@ -11,7 +11,7 @@ COMPILE := env -u PYTHONDONTWRITEBYTECODE $(PY) -m compileall -qq -j 0 .venv/lib
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo check services test test-all bench lock
+.PHONY: help setup demo check services up test test-all bench lock
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,9 @@ check: .venv/dev.stamp  ## Lint, formatting, types, and the arrows between the p
 
 services: .venv/dev.stamp  ## Fetch Kafka and Jaeger for the tests; the first time takes minutes
 	@$(PY) -m tests.gear.fetch
+
+up: services  ## Start Kafka and Jaeger on their usual ports, until Ctrl-C
+	@$(PY) -m tests.gear.serve
 
 # Without a service its tests are skipped; with CI=true they fail.
 FETCH := $(PY) -m tests.gear.fetch --where-possible

@@ -44,6 +44,7 @@ class Kafka:
         folder: Its own folder, for its data too.
         listeners: Further listeners: name to protocol, for example ``{"USERS": "SASL_SSL"}``.
         settings: Broker settings beside the shipped ones, or in their place.
+        ports: Port by listener, such as ``{"PLAINTEXT": 9092}``; free ones where none is given.
     """
 
     def __init__(
@@ -52,9 +53,11 @@ class Kafka:
         *,
         listeners: Mapping[str, str] | None = None,
         settings: Mapping[str, str] | None = None,
+        ports: Mapping[str, int] | None = None,
     ) -> None:
         protocols = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **(listeners or {})}
-        self._addresses = {name: f"127.0.0.1:{free_port()}" for name in protocols}
+        given = ports or {}
+        self._addresses = {n: f"127.0.0.1:{given.get(n) or free_port()}" for n in protocols}
         places = {
             "log.dirs": str(folder / "data"),
             "listeners": self._listed("{}://{}", self._addresses),
@@ -155,21 +158,26 @@ class JaegerAt:
 
 
 class Jaeger:
-    """A Jaeger with its traces on disk, started from ``deploy/jaeger``."""
+    """A Jaeger with its traces on disk, started from ``deploy/jaeger``.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Its own folder, for its data too.
+        ports: Port by name, such as ``{"QUERY": 16686}``; free ones where none is given.
+    """
+
+    def __init__(self, folder: Path, *, ports: Mapping[str, int] | None = None) -> None:
         names = ("HEALTH", "QUERY", "QUERY_GRPC", "OTLP_HTTP", "OTLP_GRPC")
-        ports = {name: str(free_port()) for name in names}
+        places = {name: str((ports or {}).get(name) or free_port()) for name in names}
         local = "http://127.0.0.1:"
-        self.at = JaegerAt(local + ports["QUERY"], local + ports["OTLP_HTTP"])
+        self.at = JaegerAt(local + places["QUERY"], local + places["OTLP_HTTP"])
         self.process = Process(
             "jaeger",
             [program(JAEGER), "--config", DEPLOY / "jaeger/jaeger.yaml"],
             folder=folder,
-            answers=lambda: http_answers(f"{local}{ports['HEALTH']}/status"),
+            answers=lambda: http_answers(f"{local}{places['HEALTH']}/status"),
             environment={
                 "JAEGER_FOLDER": str(folder / "data"),
-                **{f"JAEGER_{name}_PORT": port for name, port in ports.items()},
+                **{f"JAEGER_{name}_PORT": port for name, port in places.items()},
             },
         )
 

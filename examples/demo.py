@@ -1,4 +1,4 @@
-"""A tour without a model and without a key: three small teams, each run in both modes.
+"""A tour without a model and without a key: small teams, each run in both modes.
 
 ``python -m examples.demo`` runs them through the command line, as a user would, and compares the
 canonical ledgers of the two modes. It ends with 1 when a run fails or two ledgers differ.
@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from examples import over_kafka
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 100
@@ -69,6 +71,8 @@ TOURS = (
     Tour("incident", "triage over log files: two searchers, a correlator, a check, a report", BOTH),
     Tour("watch", "no plan: agents that react to each other's findings", BOTH[::-1]),
 )
+FLEET = ("incident", "failures jobs", "correlator", "check reporter")  # agents of each worker
+_RESULTS = {True: "well in both modes", False: "FAILED", None: "not shown, see above"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,14 +90,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not Path(sys.executable).with_name("cadenza").exists():
         say("`cadenza` stands for `python -m orchestrator.cli.main`; `make setup` installs it.")
     good = [tour(number, each, options) for number, each in enumerate(TOURS, 1)]
+    heading("=", f"{len(TOURS) + 1}. {FLEET[0]}: the same pipeline by four processes over Kafka")
+    over = fleet(options)
     heading("=", "What now")
     say(
         "With a model of yours:  CADENZA_MODEL=ollama/qwen3:4b cadenza run "
         "examples/countries/pipeline.yaml",
         "What an agent saw:      cadenza runs show RUN --messages SUBTASK",
         f"Result of this tour:    {sum(good)} of {len(good)} examples went well in both modes",
+        f"                        over Kafka: {_RESULTS[over]}",
     )
-    return 0 if all(good) else 1
+    return 0 if all(good) and over is not False else 1
+
+
+def fleet(options: tuple[str, ...]) -> bool | None:
+    """Run an example over Kafka in both modes; return whether all went well, None if it cannot."""
+    name, *groups = FLEET
+    file = f"examples/{name}/pipeline.yaml"
+    with over_kafka.services(say) as found:
+        if found is None:
+            return None
+        memory = run(["run", file, *options], full=False)
+        good = [one_fleet(file, mode, groups, found, memory, options) for mode in BOTH]
+    return all(good)
+
+
+def one_fleet(
+    file: str,
+    mode: str,
+    groups: Sequence[str],
+    found: over_kafka.Services,
+    memory: Told,
+    options: tuple[str, ...],
+) -> bool:
+    """Run an example by several processes, and compare it with its run in one."""
+    heading("-", f"{mode} over Kafka")
+    more = found.environment(mode)
+    commands = [["worker", file, *_agents(group)] for group in groups]
+    if mode == "orchestration":
+        commands.insert(0, ["orchestrator", file])
+    served = [[*CADENZA, *command, *options] for command in commands]
+    with over_kafka.serving(served, folder=ROOT, environment=environment() | more, say=say):
+        told = run(["run", file, *options], full=True, more=more)
+    at = () if found.jaeger is None else ("--jaeger", found.jaeger.query)
+    code = subprocess.call(
+        [*CADENZA, "trace", "verify", told.run, *at, *options], cwd=ROOT, env=environment() | more
+    )
+    equal = told.words.get("ledger", "none") == memory.words["ledger"]
+    same = told.answer == memory.answer
+    say(f"ledger and answer: {'equal' if equal and same else 'NOT EQUAL'} to those in one process")
+    return not told.code and not code and equal and same
+
+
+def _agents(group: str) -> list[str]:
+    return [word for agent in group.split() for word in ("--agent", agent)]
 
 
 def tour(number: int, example: Tour, options: tuple[str, ...]) -> bool:
@@ -124,13 +174,13 @@ def tour(number: int, example: Tour, options: tuple[str, ...]) -> bool:
     return good and equal and same
 
 
-def run(arguments: list[str], *, full: bool) -> Told:
+def run(arguments: list[str], *, full: bool, more: dict[str, str] | None = None) -> Told:
     """Run the command line; show its progress as it comes, if it is to be shown in full."""
     say(f"$ cadenza {shlex.join(arguments)}")
     process = subprocess.Popen(
         [*CADENZA, *arguments],
         cwd=ROOT,
-        env=environment(),
+        env=environment() | (more or {}),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

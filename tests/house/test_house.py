@@ -141,5 +141,5 @@ def test_the_readme_lists_every_file_of_the_packages_and_nothing_that_is_not_the
 def test_make_help_shows_every_target() -> None:
     told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     assert [line.split()[1] for line in told.stdout.splitlines()] == [
-        "help", "setup", "demo", "check", "services", "test", "test-all", "bench", "lock",
+        "help", "setup", "demo", "check", "services", "up", "test", "test-all", "bench", "lock",
     ]  # fmt: skip

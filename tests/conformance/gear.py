@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing
@@ -18,6 +19,8 @@ from agents.models.scripted import ScriptedModel
 from agents.usage import Usage
 from bus.base import Bus
 from bus.faulty import FaultyBus
+from bus.kafka import KafkaBus
+from bus.kafka_settings import KafkaSettings
 from bus.memory import MemoryBus
 from orchestrator.canonical import canonical
 from orchestrator.pipeline import Pipeline
@@ -32,7 +35,11 @@ from tracing.check import check
 from tracing.reader import SpanRecord, read_file
 
 MODES = ("orchestration", "choreography")
-BUSES: dict[str, Callable[[], Bus]] = {"memory": MemoryBus}
+ADDRESSES: dict[str, str] = {}  # of the brokers, as fixtures know them
+BUSES: dict[str, Callable[[], Bus]] = {
+    "memory": MemoryBus,
+    "kafka": lambda: KafkaBus(KafkaSettings(servers=ADDRESSES["kafka"], partitions=2)),
+}
 FAULTS: dict[str, float] = {
     "duplicate": 0.3,
     "delay": 0.3,
@@ -41,7 +48,6 @@ FAULTS: dict[str, float] = {
     "lose": 0.06,
     "longest_delay_s": 0.02,
 }
-COMBINATIONS = [(mode, bus) for mode in MODES for bus in BUSES]
 _FOLDERS = count()
 
 Answerer = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -150,7 +156,8 @@ async def play(
     if own is not None:
         await own.open()
     async with carrier:
-        settings = case.settings()
+        # The topics of a play are its own: a broker keeps those of others.
+        settings = {"name": f"play-{uuid.uuid4().hex[:8]}", **case.settings()}
         pipeline = pipeline_in(folder, mode=mode, model=model, store=own, bus=carrier, **settings)
         async with pipeline, pipeline.start(case.task) as run:
             following = asyncio.create_task(_follow(run, case), name="people")

@@ -32,7 +32,7 @@ LEASE_S = 2.0
 GRACE_S = 8.0
 ANSWER = "The order is on its way."
 _LONGEST_S = 60.0
-_CALLS = 3  # of each run
+_CALLS = 3  # different ones, in each run
 
 
 @dataclass

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.context import RunContext
+from agents.errors import ModelUnavailable
 from agents.function import agent
 from agents.models.base import ModelReply, ModelRequest, ModelSettings, OnDelta
 from agents.models.scripted import ScriptedModel
@@ -17,6 +18,8 @@ from agents.tool_decorator import tool
 REPLIES = [
     {"agent": "shipper", "tool_calls": [{"name": "ship", "arguments": {"order": "o-7"}}]},
     {"agent": "shipper", "text": "{{observation.-1}}"},
+    {"agent": "clerk", "tool_calls": [{"name": "pay", "arguments": {"usd": 5}}]},
+    {"agent": "clerk", "text": "{{observation.-1}}"},
     {"agent": "writer", "text": "The order is on its way."},
 ]
 
@@ -91,3 +94,20 @@ async def check(task: str, ctx: RunContext) -> str:
     """Find the parcel."""
     found = await asyncio.to_thread(lambda: len([*folder().glob(f"parcel-{ctx.run}-*")]))
     return f"{found} parcel"
+
+
+@tool(effect="guarded", needs_approval=True)
+async def pay(usd: int, ctx: RunContext) -> str:
+    """Pay."""
+    await asyncio.to_thread(note, "paid", ctx.run)
+    return f"{usd} dollars"
+
+
+@agent
+async def flaky(task: str, ctx: RunContext) -> str:
+    """Fail the first time."""
+    try:
+        await asyncio.to_thread((folder() / f"failed-{ctx.run}").touch, exist_ok=False)
+    except FileExistsError:
+        return "fine"
+    raise ModelUnavailable("not yet")

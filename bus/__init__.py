@@ -4,11 +4,13 @@ from bus.base import Bus, Delivery, Handler, Route, Subscription
 from bus.envelope import MAX_PAYLOAD_BYTES, Envelope
 from bus.errors import (
     BusClosed,
+    BusDenied,
     BusError,
     BusUnreachable,
     EnvelopeInvalid,
     PayloadTooLarge,
     PublishFailed,
+    TopicMissing,
 )
 from bus.faulty import Crash, CrashHook, FaultyBus, Point, crash_at
 from bus.memory import MemoryBus
@@ -18,6 +20,7 @@ __all__ = [
     "MAX_PAYLOAD_BYTES",
     "Bus",
     "BusClosed",
+    "BusDenied",
     "BusError",
     "BusUnreachable",
     "Crash",
@@ -33,6 +36,7 @@ __all__ = [
     "PublishFailed",
     "Route",
     "Subscription",
+    "TopicMissing",
     "Topics",
     "crash_at",
 ]

@@ -143,5 +143,7 @@ async def end(stop: Callable[[], Awaitable[None]], client: AIOKafkaClient) -> No
         for connection in tuple(client._conns.values()):  # what waits for an answer fails
             connection.close()
         await asyncio.wait({stopping}, timeout=1.0)
-    if stopping.done() and (error := stopping.exception()) is not None:
+    if stopping.cancelled() or not stopping.done():  # a task of the library's was, by its own hand
+        return
+    if (error := stopping.exception()) is not None:
         _log.warning("a Kafka client did not end cleanly: %r", error)

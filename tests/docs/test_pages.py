@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from agents.toolbox.registry import BUILT_IN
+from tests.acceptance.cli_kit import until
 from tests.docs.page import DOCS, Session, blocks, commands, pages, pattern
 from tests.gear.fake_openai import FakeOpenAI, text
+from tests.gear.programs import JaegerAt
 
 PAGES = {str(page.relative_to(DOCS)): page for page in pages()}
 LOCAL = "how-to/use-a-local-model.md"
-TRIED = sorted(set(PAGES) - {LOCAL})
+KAFKA = "how-to/run-over-kafka.md"
+TRIED = sorted(set(PAGES) - {LOCAL, KAFKA})
 # What each page that adds something makes: the thing itself stands in one file.
 ADDED = {
     "add-a-tool": "shop.py",
@@ -48,6 +58,44 @@ async def test_the_page_on_local_models_does_what_it_says(tmp_path: Path) -> Non
     assert (first["keep_alive"], first["max_tokens"], first["temperature"]) == ("30m", 512, 0)
     assert "tools" not in first
     assert second["messages"][-2]["content"].endswith("120")
+
+
+@pytest.mark.timeout(300)
+def test_the_page_on_kafka_does_what_it_says(
+    tmp_path: Path, kafka_address: str, jaeger: JaegerAt
+) -> None:
+    environment = {
+        "CADENZA_BUS__URL": kafka_address,
+        "CADENZA_BUS__NAMESPACE": f"page-{uuid.uuid4().hex[:8]}",
+        "CADENZA_JAEGER_URL": jaeger.query,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": jaeger.otlp,
+    }
+    session = Session(tmp_path, environment)
+    with ExitStack() as stack:
+        for block in blocks(PAGES[KAFKA].read_text("utf-8")):
+            if block.kind == "sh" and block.text.startswith("cadenza up "):
+                stack.close()  # with Ctrl-C, as the page says
+                stack.callback(second_terminal(block.text, tmp_path, environment))
+            session.block(block, f"{KAFKA}:{block.line}")
+
+
+def second_terminal(command: str, folder: Path, environment: dict[str, str]) -> Callable[[], None]:
+    """Start ``cadenza up`` and wait until each part is ready; return how to end it."""
+    words = [sys.executable, "-m", "orchestrator.cli.main", *command.split()[1:]]
+    path = {"PYTHONPATH": str(DOCS.parent)}
+    log = folder / "up.log"
+    with log.open("w") as told:
+        process = subprocess.Popen(
+            words, cwd=folder, env={**os.environ, **path, **environment}, stderr=told
+        )
+    parts = 3 if "choreography" in command else 4
+    until(lambda: log.read_text().count("│    ready") == parts, within_s=60)
+
+    def end() -> None:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0, log.read_text()
+
+    return end
 
 
 @pytest.mark.parametrize("name", ADDED)

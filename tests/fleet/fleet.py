@@ -117,10 +117,10 @@ class Fleet:
         self.members.append(Member(name, process, log))
         return self.members[-1]
 
-    async def worker(self, *agents: str, **environment: str) -> Member:
+    async def worker(self, agent: str, *options: str, **environment: str) -> Member:
         """Start a worker and wait until it serves."""
-        named = [part for agent in agents for part in ("--agent", agent)]
-        return await self._serving("worker", str(self.file), *named, **environment)
+        words = ["worker", str(self.file), "--agent", agent, *options]
+        return await self._serving(*words, **environment)
 
     async def conductor(self) -> Member | None:
         """Start the orchestrator, where there is one, and wait until it serves."""

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conformance.gear import MODES, until
 from tests.fleet.conftest import Fleets
-from tests.fleet.fleet import ANSWER, GRACE_S, LEASE_S, Fleet
+from tests.fleet.fleet import ANSWER, GRACE_S, LEASE_S, SHOP, Fleet
 
 pytestmark = [pytest.mark.timeout(150), pytest.mark.parametrize("mode", MODES)]
 
@@ -168,6 +168,24 @@ async def test_a_drained_worker_ends_what_it_has_and_exits_with_0(
     await sound(fleet, run)
     done = [e for e in await fleet.ledger(run) if e.type == "attempt.given_back"]
     assert done == []
+
+
+async def test_a_rebalance_while_sixteen_are_at_work_repeats_none(
+    mode: str, fleets: Fleets, kafka_address: str
+) -> None:
+    fleet = fleets(mode, kafka_address, file=SHOP.with_name("wide.yaml"))
+    await asyncio.gather(fleet.worker("parcels", "--concurrency", "16"), fleet.conductor())
+    run = await fleet.submit()
+    await fleet.until_noted("slow", times=16)
+    await fleet.worker("parcels")  # joins the group: partitions move
+    last = await fleet.worker("parcels")
+    last.process.terminate()  # and leaves it again
+    await last.ended()
+    (fleet.folder / "go").touch()
+    row = await fleet.finished(run)
+    assert row.status == "completed"
+    assert len(await fleet.noted("slow")) == 16
+    assert {e.data["attempt"] for e in await fleet.ledger(run) if "attempt" in e.data} == {1}
 
 
 async def test_a_cancelled_run_stops_the_workers(

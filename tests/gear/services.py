@@ -83,9 +83,9 @@ class _SharedServices:
 
             def end() -> None:
                 fcntl.flock(users, fcntl.LOCK_EX)
-                note.unlink()
+                note.unlink(missing_ok=True)
                 service.process.stop()
-                shutil.rmtree(folder)
+                shutil.rmtree(folder, ignore_errors=True)
 
             self._config.add_cleanup(end)
             note.write_text(json.dumps(told(service)))

@@ -111,3 +111,14 @@ async def flaky(task: str, ctx: RunContext) -> str:
     except FileExistsError:
         return "fine"
     raise ModelUnavailable("not yet")
+
+
+@agent
+async def parcel(task: str, ctx: RunContext) -> str:
+    """Send a parcel, slowly."""
+    await asyncio.to_thread(note, "slow", ctx.run, ctx.subtask)
+    for _ in range(60 * 50):
+        if await asyncio.to_thread((folder() / "go").exists):
+            break
+        await asyncio.sleep(0.02)
+    return "sent"

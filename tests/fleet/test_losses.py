@@ -55,6 +55,31 @@ async def test_a_worker_is_killed_within_a_tool_with_an_effect(
     await dead_are_dead(fleet, pid)
 
 
+@pytest.mark.heavy
+@pytest.mark.parametrize("seed", range(50))  # told by the test's name
+async def test_whoever_is_lost_at_whatever_moment_every_run_finishes(
+    mode: str, seed: int, fleets: Fleets, kafka_address: str
+) -> None:
+    draw = random.Random(seed)
+    fleet = fleets(mode, kafka_address, environment={"FLEET_SHIP_S": "3"})
+    await serve(fleet, shippers=2)
+    starter = await fleet.start("run", str(fleet.file), "Ship it.")
+    [(pid, run), *_] = await fleet.until_noted("shipping")
+    shipper = next(m for m in fleet.members if m.process.pid == pid)
+    conductors = [m for m in fleet.members if "orchestrator" in m.name]
+    victim = draw.choice([starter, shipper, *conductors])
+    await asyncio.sleep(draw.uniform(0, 4))  # a moment of the seed's
+    if victim is shipper and draw.random() < 0.5:
+        await asyncio.to_thread(fleet.stop, shipper)
+        await asyncio.sleep(3 * LEASE_S)
+        shipper.process.send_signal(signal.SIGCONT)
+    elif victim.process.returncode is None:
+        victim.kill()
+    if victim in conductors:
+        await fleet.conductor()
+    await sound(fleet, run, lost=int(victim is shipper))
+
+
 async def dead_are_dead(fleet: Fleet, *killed: int) -> None:
     """Check that nobody died but those that were killed."""
     gone = {m.process.pid for m in fleet.members if m.process.returncode == -signal.SIGKILL}

@@ -82,11 +82,12 @@ async def test_a_handler_longer_than_the_poll_interval_neither_leaves_nor_repeat
     ("servers", "hint"),
     [
         ("no-such-host.invalid:9092", "no such host; check the address"),
-        (f"127.0.0.1:{free_port()}", "nothing listens there; is the broker running?"),
+        ("127.0.0.1:{port}", "nothing listens there; is the broker running?"),
     ],
 )
 async def test_a_broker_that_is_not_there_is_told_with_what_to_do(servers: str, hint: str) -> None:
-    bus = KafkaBus(KafkaSettings(servers=servers, request_timeout_s=5.0))
+    address = servers.format(port=free_port())
+    bus = KafkaBus(KafkaSettings(servers=address, request_timeout_s=5.0))
     with pytest.raises(BusUnreachable, match=hint):
         await bus.open()
 

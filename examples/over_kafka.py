@@ -121,8 +121,7 @@ def serving(
         for process in started:
             assert process.stderr is not None
             say(_ready(process.stderr))
-            # What it tells later is not shown, but must be read, or it would wait for us.
-            threading.Thread(target=process.stderr.read, daemon=True).start()
+            threading.Thread(target=_read_on, args=(process.stderr,)).start()
         yield
 
 
@@ -133,6 +132,12 @@ def _ready(lines: IO[str]) -> str:
         if line.split()[:1] == ["ready"]:
             return told[-1]
     return "\n".join(told)
+
+
+def _read_on(lines: IO[str]) -> None:
+    """Read what is told later: it is not shown, but unread, it would make the process wait."""
+    with lines:
+        lines.read()
 
 
 def _drain(process: subprocess.Popen[str]) -> None:

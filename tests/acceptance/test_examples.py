@@ -215,6 +215,7 @@ def test_a_density_that_does_not_follow_from_its_figures_is_refused() -> None:
         Density.model_validate({"places": [place, denser]})
 
 
+@pytest.mark.timeout(300)  # it starts some forty processes
 def test_the_demo_shows_three_examples_with_equal_ledgers(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "examples.demo", "--store", str(tmp_path / "runs.db")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -225,6 +226,7 @@ def test_the_demo_shows_three_examples_with_equal_ledgers(tmp_path: Path) -> Non
     assert "3 of 3 examples went well" in done.stdout
 
 
+@pytest.mark.timeout(300)
 def test_the_demo_fails_when_two_ledgers_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

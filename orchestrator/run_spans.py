@@ -23,6 +23,8 @@ from orchestrator.store.base import RunRow
 from tracing import attributes as names
 from tracing.spans import Span, SpanSink, TraceContext, Value, new_trace_context, parse_traceparent
 
+MAX_LINKS = 128  # as many as OpenTelemetry keeps by default
+
 
 def orchestrator_of(pipeline: str) -> str:
     """Return the service that delegates; no agent's name has a dot."""
@@ -75,14 +77,15 @@ class Spans:
         """Export an attempt with its calls."""
         await self.tracing.emit(attempt.end(outcome), now=True)
 
-    async def sent(self, envelope: Envelope, topic: str, since_s: float) -> None:
-        """Export the span of sending a ``work`` message."""
+    def sent(self, envelope: Envelope, topic: str, since_s: float) -> list[Span]:
+        """Return the span of sending a ``work`` message, if the run is traced."""
         place = parse_traceparent(envelope.traceparent)
-        if place is not None:
-            common = self._common(envelope.run, envelope.subject, envelope.attempt)
-            about = self._message(names.SEND, topic, envelope.id, common)
-            who = self._orchestrator if self._orchestrated else envelope.extra["agent"]
-            await self.tracing.emit([_send(about, topic, place, who, since_s)])
+        if place is None:
+            return []
+        common = self._common(envelope.run, envelope.subject, envelope.attempt)
+        about = self._message(names.SEND, topic, envelope.id, common)
+        who = self._orchestrator if self._orchestrated else envelope.extra["agent"]
+        return [_send(about, topic, place, who, since_s)]
 
     # --- what the ledger tells
 
@@ -94,21 +97,30 @@ class Spans:
         return place.child(f"delegation/{_seed(run, subtask, attempt)}").traceparent
 
     def joined(self, view: RunView, subtask: str, parent: str = "") -> tuple[tuple[str, str], ...]:
-        """Return links to the attempts that a subtask waited for, beside its parent."""
+        """Return links to the attempts that a subtask builds on, beside its parent."""
         root = parse_traceparent(view.brief.root)
-        subs = view.state.subtasks
-        waited = subs[subtask].used or subs[subtask].after
         if root is None:
             return ()
+        subs = view.state.subtasks
+        sub, spawned = subs[subtask], view.brief.spawned[subtask]
+        trigger = () if sub.trigger is None else (sub.trigger,)
+        waited = [*(sub.used or sub.after), *spawned.get("inputs", ()), *trigger][:MAX_LINKS]
         done = (subs[name] for name in waited if subs[name].status == "completed")
         places = (root.child(_seed(view.state.run, sub.id, sub.attempt)) for sub in done)
         links = ((names.JOINED, place.traceparent) for place in places)
         return tuple(link for link in links if link[1] != parent)
 
     async def published(
-        self, view: RunView, events: Sequence[Event], topic: str, *, cause: Cause, since_s: float
+        self,
+        view: RunView,
+        events: Sequence[Event],
+        topic: str,
+        *,
+        cause: Cause,
+        since_s: float,
+        sent: Sequence[Span],
     ) -> None:
-        """Export what events that were published now tell.
+        """Export what events that were published now tell, and the work that they had sent.
 
         The orchestrator's delegations that ended, attempts whose worker is gone, and in
         choreography the news that causes a step. It is called again for events whose publisher
@@ -118,7 +130,7 @@ class Spans:
         if root is None:
             return
         lasting: list[Span] = []
-        news: list[Span] = []
+        news = list(sent)
         for event in events:
             dispatch = view.brief.ended.get(event.seq)
             if dispatch is not None:

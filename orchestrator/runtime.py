@@ -36,6 +36,7 @@ from orchestrator.stream import Stream
 from orchestrator.watchers import Watcher, Watchers
 from orchestrator.work import pack, unpack
 from orchestrator.worker import Worker
+from tracing.spans import Span
 
 log = logging.getLogger("cadenza.runtime")
 SWEEP_S = 0.5
@@ -261,11 +262,12 @@ class Runtime:
     async def _published(
         self, view: RunView, events: Sequence[Event], cause: Cause, since_s: float
     ) -> None:
+        sent: list[Span] = []
         for event in events:
             if self._part.conducts and event.type == "subtask.dispatched":
-                await self._send_work(view, event.data["subtask"], event.data["attempt"])
+                sent += await self._send_work(view, event.data["subtask"], event.data["attempt"])
         topic = self._topics.events
-        await self._spans.published(view, events, topic, cause=cause, since_s=since_s)
+        await self._spans.published(view, events, topic, cause=cause, since_s=since_s, sent=sent)
 
     # --- giving and taking work
 
@@ -277,18 +279,19 @@ class Runtime:
         team = dict(self._part.team)
         return await assignment(self._store, view.state, view.brief, subtask=subtask, team=team)
 
-    async def _send(self, work: Assignment, cause: Cause) -> None:
+    async def _send(self, work: Assignment, cause: Cause) -> list[Span]:
         source, topic = self.advancer.source, self._topics.work(work.agent)
         envelope = await pack(self._store, work, source=source, pin=self._pin, cause=cause)
         since_s = time.time()
         await self._bus.publish(topic, envelope, key=work.subtask)
-        await self._spans.sent(envelope, topic, since_s)
+        return self._spans.sent(envelope, topic, since_s)
 
-    async def _send_work(self, view: RunView, subtask: str, attempt: int) -> None:
+    async def _send_work(self, view: RunView, subtask: str, attempt: int) -> list[Span]:
         work = await self._work_for(view, subtask, attempt)
-        if work is not None:
-            place = self._spans.delegation(view.brief.root, work.run, subtask, attempt)
-            await self._send(work, Cause(place))
+        if work is None:
+            return []
+        place = self._spans.delegation(view.brief.root, work.run, subtask, attempt)
+        return await self._send(work, Cause(place))
 
     async def _work_arrived(self, delivery: Delivery) -> None:
         work = await unpack(self._store, delivery.envelope)
@@ -323,7 +326,7 @@ class Runtime:
             if self.worker.has_slot(agent):
                 await self.worker.take(work, because)
             else:
-                await self._send(work, because)
+                await self._spans.tracing.emit(await self._send(work, because))
 
     # --- sweeping
 
@@ -367,7 +370,8 @@ class Runtime:
     async def _resend(self, item: Resend) -> None:
         view = await self.advancer.refresh(item.run)
         if item.state == "sent":
-            await self._send_work(view, item.subtask, item.attempt)
+            sent = await self._send_work(view, item.subtask, item.attempt)
+            await self._spans.tracing.emit(sent)
         elif self._choreographed:
             told = ("subtask.ready", item.subtask)
             ledger = await self._store.ledger(item.run)

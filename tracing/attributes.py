@@ -65,5 +65,5 @@ PROCESS = "process"
 # Values of LINK: what the other span is to this one
 CREATED = "creation_context"
 PRODUCER = "producer"
-JOINED = "joined"
+JOINED = "join"
 EARLIER = "earlier_attempt"

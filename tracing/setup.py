@@ -72,7 +72,8 @@ class Tracing:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cadenza-spans")
         self._closed = False
         self._flushing = asyncio.Lock()
-        self._flusher: threading.Thread | None = None
+        self._queued = self._flushed = 0
+        self._silent: threading.Thread | None = None
 
     @property
     def on(self) -> bool:
@@ -96,20 +97,25 @@ class Tracing:
         if self._processor is not None:
             for span in wanted:
                 self._processor.on_end(self._readable(span))
+            self._queued += len(wanted)
             if now:
-                await self._flush(self._processor)
+                await self._flush(self._processor, self._queued)
         if self._exporter is not None:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._write, wanted)
 
-    async def _flush(self, processor: SpanProcessor) -> None:
+    async def _flush(self, processor: SpanProcessor, upto: int) -> None:
         async with self._flushing:
-            if self._flusher is not None and self._flusher.is_alive():
+            if self._flushed >= upto:
+                return  # those who waited together are served by one request
+            if self._silent is not None and self._silent.is_alive():
                 return  # a collector that does not answer holds up one caller, not each
-            self._flusher = threading.Thread(
+            queued = self._queued
+            flushing = threading.Thread(
                 target=processor.force_flush, name="cadenza-flush", daemon=True
             )
-            self._flusher.start()
-            await asyncio.to_thread(self._flusher.join, FLUSH_S)
+            flushing.start()
+            await asyncio.to_thread(flushing.join, FLUSH_S)
+            self._flushed, self._silent = queued, flushing
 
     def _write(self, spans: Sequence[Span]) -> None:
         if self._exporter is not None:

@@ -129,6 +129,25 @@ def test_a_choreographed_step_hangs_from_its_producer_or_links_to_it(
     assert wanted <= parents | set(invoked["reporter"].links)
 
 
+def test_reactions_and_the_synthesizer_link_to_what_they_build_on(
+    cli: Cli, example: Callable[[str], None]
+) -> None:
+    example("watch")
+    spans = trace_of(cli("run", "pipeline.yaml", "--mode", "orchestration"))
+    linked: dict[str, set[str]] = {}
+    by_id = {span.span_id: span for span in spans}
+    for span in spans:
+        if span.kind == "client":
+            agent = span.attributes["gen_ai.agent.name"]
+            linked.setdefault(agent, set()).update(by_id[link].service for link in span.links)
+    assert linked == {
+        "scan": set(),
+        "triage": {"scan"},
+        "enrich": {"triage"},
+        "reporter": {"enrich"},
+    }
+
+
 def test_a_long_chain_stops_nesting_and_links_on(cli: Cli) -> None:
     chain = [
         {"id": f"s{n:02}", "agent": "clerk", "after": [f"s{n - 1:02}"] if n else []}

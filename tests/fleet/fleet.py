@@ -23,8 +23,11 @@ from orchestrator.canonical import canonical
 from orchestrator.state import Event
 from orchestrator.store.base import RunRow
 from orchestrator.store.sqlite import SqliteRunStore
+from orchestrator.wholeness import expected
 from tests.conformance.gear import left_open, until
 from tests.conformance.invariants import broken_rules
+from tracing.check import check
+from tracing.reader import read_file
 
 ROOT = Path(__file__).resolve().parents[2]
 SHOP = Path(__file__).with_name("shop") / "pipeline.yaml"
@@ -202,6 +205,16 @@ class Fleet:
         found += [f"asked {n} times: {key}" for key, n in asked.items() if n > self.runs + lost]
         found += [f"{len(asked)} model calls"] if len(asked) != _CALLS else []
         return found
+
+    async def trace_faults(self, run: str) -> list[str]:
+        """Return what the trace file of a run lacks."""
+        async with SqliteRunStore(str(self.folder / "runs.db")) as store:
+            row = await store.run(run)
+            wanted = await expected(store, row)
+        spans = await asyncio.to_thread(
+            read_file, self.folder / "traces.jsonl", row.trace.split("-")[1]
+        )
+        return check(spans, wanted)
 
     async def left(self) -> list[str]:
         """Return what is left open in the run store."""

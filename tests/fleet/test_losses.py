@@ -27,13 +27,13 @@ async def serve(fleet: Fleet, *, shippers: int = 1) -> list[int]:
 
 
 async def sound(fleet: Fleet, run: str, *, lost: int = 0) -> None:
-    """Check that a run came to its answer, with one effect and nothing left."""
+    """Check that a run came to its answer: one effect, a whole trace, and nothing left."""
     row = await fleet.finished(run)
     assert row.status == "completed", await fleet.ledger(run)
     assert await fleet.faults(run, lost=lost) == []
 
     async def nothing_left() -> bool:
-        return await fleet.left() == []
+        return await fleet.left() == [] == await fleet.trace_faults(run)
 
     await until(nothing_left)
 

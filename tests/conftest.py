@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +22,14 @@ PACKAGES = ["orchestrator", "agents", "bus", "tracing"]
 _FOREIGN = re.compile(
     r"CADENZA_(?!TEST_)|OTEL_|\w+_API_KEY$|\w+_API_BASE$|OPENAI_|ANTHROPIC_|OLLAMA_"
 )
+
+
+_KEPT = (*PACKAGES, "cadenza", "tests", "examples", "benchmarks")
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib")})
+
+
+def _installed(file: str) -> bool:
+    return file.startswith(_INSTALLED)
 
 
 def is_foreign(name: str) -> bool:
@@ -66,6 +76,18 @@ def nothing_blocks(detector: BlockBuster) -> Iterator[None]:
     detector.activate()
     yield
     detector.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def forgotten_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Forget what a pipeline's references imported, which would hide a namesake in a later test."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    modules = set(sys.modules)
+    yield
+    for name in set(sys.modules) - modules:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and not name.startswith(_KEPT) and not _installed(file):
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -107,8 +107,8 @@ async def test_lost_messages_are_reported_where_nobody_sends_them_again(
         mode=mode,
         wrap_store=NeverResends,
         seed=1,
-        faults={"lose": 0.5},
-        patience_s=4.0,
+        faults={"lose": 1.0},
+        patience_s=2.0,
     )
     told = differences(await _expected(data_folder), found)
     assert any("the run does not end" in line for line in told)
